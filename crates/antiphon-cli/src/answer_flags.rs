@@ -15,6 +15,8 @@ pub(crate) struct AnswerFlags {
     given: Arc<Mutex<Vec<AnswerFlag>>>,
     sample: Option<String>,
     roots: Vec<String>,
+    /// The text about the first question of a session that has no answer.
+    unanswered: Arc<Mutex<Option<String>>>,
 }
 
 /// The name of the model in the message of `--sample`.
@@ -42,7 +44,12 @@ impl AnswerFlags {
             ))),
             None => {
                 let given = texts.into_iter().map(|text| AnswerFlag { text, used: false }).collect();
-                Ok(Self { given: Arc::new(Mutex::new(given)), sample: None, roots: Vec::new() })
+                Ok(Self {
+                    given: Arc::new(Mutex::new(given)),
+                    sample: None,
+                    roots: Vec::new(),
+                    unanswered: Arc::default(),
+                })
             }
         }
     }
@@ -99,13 +106,23 @@ impl AnswerFlags {
     pub(crate) fn warn_unused(&self) {
         for text in self.unused() {
             let name = text.split('=').next().unwrap_or_default();
-            console::note(&format!("warning: `--answer {}=..` was not used", sanitize::line(name)));
+            console::hint(&format!("warning: `--answer {}=..` was not used", sanitize::line(name)));
         }
     }
 
     fn unused(&self) -> Vec<String> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.iter().filter(|given| !given.used).map(|given| given.text.clone()).collect()
+    }
+
+    /// Records that a question of a session has no answer.
+    pub(crate) fn note_unanswered(&self, text: &str) {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| text.to_owned());
+    }
+
+    /// Removes and returns the text about the first question that has no answer.
+    pub(crate) fn take_unanswered(&self) -> Option<String> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Returns the message of `--sample`.

@@ -1,16 +1,15 @@
 //! The command line.
 
 mod query;
+mod target;
 
 pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
+pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
 
 use crate::notifications;
-use antiphon::{
-    client::Mode,
-    wire::{LogLevel, ProtocolVersion},
-};
+use antiphon::wire::LogLevel;
 use clap::{Args, Parser, Subcommand};
-use std::{ffi::OsString, path::PathBuf};
+use std::{path::PathBuf, time::Duration};
 
 /// The end of the help.
 const AFTER_HELP: &str = "\
@@ -21,7 +20,7 @@ Exit codes:
   0    done
   1    the tool failed
   2    usage: arguments, answers, key files; `demo` without an answer and without a terminal
-  3    pending: `--once`, or a question without an answer and without a terminal
+  3    pending: `--once`, or a question without an answer and without a terminal, also in a session
   4    protocol or transport: an error of the server, no connection, no response in time
   130  interrupted: at a question, and nothing was sent; or while it listens";
 
@@ -32,6 +31,9 @@ pub(crate) struct Cli {
     /// Log details and every leg on standard error
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
+    /// Print results and errors only: no notes, no progress, and nothing that a started server writes on standard error
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -43,7 +45,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         answers: AnswerArgs,
     },
-    /// Serves the demo tools at /mcp
+    /// Serves the demo tools, and a health route at /health
     ServeDemo(ServeArgs),
     /// Calls a tool, and answers its questions
     Call {
@@ -53,6 +55,20 @@ pub(crate) enum Command {
         arguments: ArgumentArgs,
         #[command(flatten)]
         call_args: CallArgs,
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+    /// Calls tools over one connection: one call per line of standard input, one result per line of output
+    ///
+    /// A line is a JSON object: "tool" is the name of the tool, "arguments" an object, {} unless given. The output lines are
+    /// those of `call --json`, in the same order. The exit code is that of the first call that was not done.
+    Calls {
+        #[command(flatten)]
+        answers: AnswerArgs,
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        wait: WaitArgs,
         #[command(flatten)]
         target: TargetArgs,
     },
@@ -111,9 +127,25 @@ pub(crate) struct ServeArgs {
     /// Also accept requests for this host name; loopback names are always accepted
     #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
     pub(crate) allow_host: Vec<String>,
+    /// Let web pages of this origin use the server, such as https://app.example.com; may be repeated
+    #[arg(long, value_name = "ORIGIN", conflicts_with = "stdio")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Require a bearer token, and accept this one as that user; may be repeated. The token is readable in the list of
+    /// processes: for demos only
+    #[arg(long = "token", value_name = "TOKEN=USER", value_parser = token_of_user, conflicts_with = "stdio")]
+    pub(crate) tokens: Vec<(String, String)>,
     /// Serve on standard input and output
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// The path of the endpoint
+    #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = path, conflicts_with = "stdio")]
+    pub(crate) path: String,
+    /// The maximum size of a request's body, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, conflicts_with = "stdio")]
+    pub(crate) max_body: usize,
+    /// The beginning of the ids of legacy sessions, by which a proxy finds this instance
+    #[arg(long, value_name = "TEXT", default_value = "", conflicts_with = "stdio")]
+    pub(crate) session_prefix: String,
     /// The file with the keys for sealed state, one per line; the first key seals. Or set ANTIPHON_KEYS, separated by
     /// commas
     #[arg(long, value_name = "FILE")]
@@ -122,7 +154,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ArgumentArgs {
-    /// The arguments, as a JSON object
+    /// The arguments, as a JSON object; `@FILE` reads them from a file, `-` from standard input
     #[arg(long = "args", value_name = "JSON", default_value = "{}")]
     pub(crate) arguments: String,
 }
@@ -138,7 +170,7 @@ pub(crate) struct AnswerArgs {
 }
 
 /// The answers to questions for the client itself. Without a flag, the client does not declare the capability.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ClientArgs {
     /// Declare sampling, and answer each request with this message
     #[arg(long, value_name = "TEXT")]
@@ -146,6 +178,20 @@ pub(crate) struct ClientArgs {
     /// Declare roots, and answer with this root directory, a file:// URI; may be repeated
     #[arg(long = "root", value_name = "URI")]
     pub(crate) roots: Vec<String>,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct WaitArgs {
+    /// The time limit for a server that only answers "not yet", in seconds
+    #[arg(long = "wait", value_name = "SECS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seconds: u64,
+}
+
+impl WaitArgs {
+    /// Returns the time limit.
+    pub(crate) fn limit(self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
 }
 
 #[derive(Args, Debug)]
@@ -165,44 +211,35 @@ pub(crate) struct CallArgs {
     /// too.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Save images, audio and other binary contents of the result as new files in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
     /// Show log messages of the server from this level on: debug, info, notice, warning, error, critical, alert or
     /// emergency
     #[arg(long, value_name = "LEVEL", value_parser = notifications::level)]
     pub(crate) log_level: Option<LogLevel>,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct TargetArgs {
-    /// The URL of the server
-    #[arg(value_name = "URL", conflicts_with = "command")]
-    pub(crate) url: Option<String>,
-    /// The time limit of one request, in seconds; the time for answers does not count
-    #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: u64,
-    /// The protocol versions to use: auto, legacy (sessions), or one version, such as 2025-06-18
-    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = mode)]
-    pub(crate) mode: Mode,
-    /// The bearer token for a URL
-    #[arg(long, value_name = "TOKEN", env = "MCP_BEARER", hide_env_values = true)]
-    pub(crate) bearer: Option<String>,
-    /// The command that starts the server on its standard input and output
-    #[arg(last = true, value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
+/// Parses the value of `--token`. A token may end with `=`, a user has none.
+fn token_of_user(text: &str) -> Result<(String, String), String> {
+    match text.rsplit_once('=') {
+        Some((token, user)) if !token.is_empty() && !user.is_empty() => {
+            Ok((token.to_owned(), user.to_owned()))
+        }
+        _ => Err("must be TOKEN=USER".to_owned()),
+    }
 }
 
-/// Parses the value of `--mode`.
-fn mode(text: &str) -> Result<Mode, String> {
-    let version = ProtocolVersion::new(text);
-    match text {
-        "auto" => Ok(Mode::Auto),
-        "legacy" => Ok(Mode::Legacy),
-        _ if version.is_modern() || version.is_legacy() => Ok(Mode::Pinned(version)),
-        _ => {
-            let known = ProtocolVersion::MODERN.iter().chain(ProtocolVersion::LEGACY);
-            let known: Vec<&str> = known.map(ProtocolVersion::as_str).collect();
-            Err(format!("must be one of auto, legacy, {}", known.join(", ")))
-        }
+/// Parses the value of `--path`.
+fn path(text: &str) -> Result<String, &'static str> {
+    let plain =
+        text.starts_with('/') && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '?' | '#'));
+    if text == "/health" {
+        return Err("is the path of the health route");
     }
+    if plain { Ok(text.to_owned()) } else { Err("must begin with `/`, without spaces, `?` and `#`") }
 }
 
 #[cfg(test)]

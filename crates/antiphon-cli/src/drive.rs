@@ -3,10 +3,15 @@
 use crate::{
     answer_flags::AnswerFlags,
     ask::{self, RoundError},
+    console,
     failure::Failure,
     outcome::Outcome,
 };
-use antiphon::client::{Call, CallProgress, Client, PendingCall};
+use antiphon::{
+    client::{Call, CallProgress, Client, PendingCall},
+    wire::{ElicitRequest, InputRequest},
+};
+use std::time::{Duration, Instant};
 
 /// The maximum number of answered rounds. Common clients stop at ten.
 const MAX_ROUNDS: u32 = 10;
@@ -18,8 +23,20 @@ pub(crate) enum Start {
 }
 
 /// Drives a call to its end, or with `once` over one leg.
-pub(crate) async fn drive(client: &Client, start: Start, answers: &mut AnswerFlags, once: bool) -> Outcome {
-    walk(client, start, answers, once).await.unwrap_or_else(Outcome::Failed)
+///
+/// `wait`: the time limit for a server that requires the same URLs again and again.
+pub(crate) async fn drive(
+    client: &Client,
+    start: Start,
+    answers: &mut AnswerFlags,
+    once: bool,
+    wait: Duration,
+) -> Outcome {
+    let outcome = walk(client, start, answers, once, wait).await.unwrap_or_else(Outcome::Failed);
+    match answers.take_unanswered() {
+        Some(missing) => Outcome::Failed(Failure::unanswered(missing)),
+        None => outcome,
+    }
 }
 
 async fn walk(
@@ -27,12 +44,14 @@ async fn walk(
     start: Start,
     answers: &mut AnswerFlags,
     once: bool,
+    wait: Duration,
 ) -> Result<Outcome, Failure> {
     let (mut step, mut legs) = match start {
         Start::New(call) => (client.begin(call).await?, 1),
         Start::Resume(pending) => (CallProgress::Pending(pending), 0),
     };
     let mut answered = 0;
+    let mut same_urls: Option<(Vec<String>, Instant)> = None;
     loop {
         let mut pending = match step {
             CallProgress::Done(finished) => return Ok(Outcome::Done(finished)),
@@ -51,6 +70,17 @@ async fn walk(
             let text = format!("{} still asks after {answered} answered rounds", pending.server());
             return Err(Failure::protocol("round_limit", text));
         }
+        match (urls(&pending), &same_urls) {
+            (Some(urls), Some((before, since))) if urls == *before => {
+                // A person at the terminal sees each of them, and may need more time for the page.
+                if since.elapsed() >= wait && !console::has_terminal() {
+                    let text =
+                        format!("{} still requires the same page after {wait:?} (--wait)", pending.server());
+                    return Err(Failure::protocol("not_yet", text));
+                }
+            }
+            (urls, _) => same_urls = urls.map(|urls| (urls, Instant::now())),
+        }
         // A prompt blocks this thread until the person answers. Other tasks continue on other threads.
         match tokio::task::block_in_place(|| ask::answer_round(&mut pending, answers)) {
             Ok(()) => {}
@@ -63,4 +93,13 @@ async fn walk(
         legs += 1;
         step = client.resume(pending).await?;
     }
+}
+
+/// Returns the URLs that a round asks to open, if it asks nothing else.
+fn urls(pending: &PendingCall) -> Option<Vec<String>> {
+    let url = |ask: &InputRequest| match ask {
+        InputRequest::Elicit(ElicitRequest::Url { url, .. }) => Some(url.clone()),
+        _ => None,
+    };
+    pending.asks().iter().map(|(_, ask)| url(ask)).collect()
 }

@@ -58,6 +58,11 @@ impl Failure {
         )
     }
 
+    /// Returns the failure of a call whose question in a session has no answer. Such a call cannot wait.
+    pub(crate) fn unanswered(message: String) -> Self {
+        Self { exit: Exit::Pending, kind: "unanswered", message, code: None, pending: None }
+    }
+
     /// Returns a failure of an operation of the operating system.
     pub(crate) fn io(what: &str, fault: &std::io::Error) -> Self {
         Self {
@@ -90,6 +95,7 @@ impl From<ClientError> for Failure {
             Kind::OtherServer { .. } => (Exit::Usage, "other_server"),
             Kind::Request(fault) => (Exit::Protocol, request_kind(fault)),
             Kind::StateRefused(_) => (Exit::Protocol, "state_refused"),
+            Kind::Ask(AskFault::Url { .. }) => (Exit::Protocol, "invalid_url"),
             Kind::Ask(AskFault::TooManyAsks { .. }) => (Exit::Protocol, "too_many_asks"),
             Kind::StateOnlyLimit => (Exit::Protocol, "state_only_limit"),
             Kind::CursorRepeated | Kind::TooManyPages { .. } | Kind::ListTooLong { .. } => {
@@ -113,6 +119,8 @@ fn request_kind(fault: &RequestFault) -> &'static str {
         RequestFault::Version { .. } => "version",
         RequestFault::Result { .. } => "invalid_result",
         RequestFault::Timeout(_) => "timeout",
+        RequestFault::Task { .. } => "task",
+        RequestFault::NothingAcknowledged => "nothing_acknowledged",
         _ => "request",
     }
 }

@@ -24,7 +24,10 @@ mod leg_observer;
 mod notifications;
 mod outcome;
 mod sanitize;
+mod save;
+mod servers_file;
 mod session_questions;
 mod target;
+mod tool_arguments;
 
 pub use commands::run;

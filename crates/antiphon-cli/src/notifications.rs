@@ -12,10 +12,10 @@ const SHOWN: usize = 500;
 
 /// Prints progress, and log messages if there is a level.
 pub(crate) fn attach(builder: ClientBuilder, level: Option<LogLevel>) -> ClientBuilder {
-    let builder = builder.on_progress(|event| console::note(&progress(&event)));
+    let builder = builder.on_progress(|event| console::hint(&progress(&event)));
     match level {
         None => builder,
-        Some(level) => builder.log_level(level).on_log(|event| console::note(&message(&event))),
+        Some(level) => builder.log_level(level).on_log(|event| console::hint(&message(&event))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outcome of a call, printed for people or as JSON.
 
-use crate::{console, failure::Exit, failure::Failure, sanitize};
+use crate::{console, failure::Exit, failure::Failure, sanitize, save::Saver};
 use antiphon::{
     client::{Finished, PendingCall},
     wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents},
@@ -69,16 +69,24 @@ impl Outcome {
         print_object(&line);
     }
 
-    /// Prints the result for a person, or a pending call as JSON.
-    pub(crate) fn print(&self) {
+    /// Saves the binary contents of a result without printing the result. The paths go to standard error.
+    pub(crate) fn save(&self, saver: &Saver) {
+        let Self::Done(finished) = self else { return };
+        for text in texts(finished, Some(saver)).iter().filter(|text| text.contains(SAVED)) {
+            console::hint(text);
+        }
+    }
+
+    /// Prints the result for a person, or a pending call as JSON. Binary contents are saved if there is a `saver`.
+    pub(crate) fn print(&self, saver: Option<&Saver>) {
         match self {
-            Self::Done(finished) => print_finished(finished),
+            Self::Done(finished) => print_finished(finished, saver),
             Self::Pending { missing: Some(missing), .. } => console::note(&format!("error: {missing}")),
             Self::Pending { pending, missing: None } => print_object(pending),
             Self::Failed(failure) => {
                 console::failed(failure);
                 if failure.pending.is_some() {
-                    console::note(
+                    console::hint(
                         "the answers are lost; with --json they are printed, and `resume` continues the call",
                     );
                 }
@@ -104,51 +112,67 @@ fn failure_of(result: &CallToolResult) -> Failure {
     Failure { exit: Exit::ToolFailed, kind: "tool", message, code: None, pending: None }
 }
 
-fn print_finished(finished: &Finished) {
+fn print_finished(finished: &Finished, saver: Option<&Saver>) {
+    texts(finished, saver).iter().for_each(|text| console::out_theirs(text));
+    if let Finished::Tool(result) = finished
+        && result.failed()
+    {
+        console::note("the tool failed");
+    }
+}
+
+/// Returns the texts of a result. Binary contents are described, or saved.
+fn texts(finished: &Finished, saver: Option<&Saver>) -> Vec<String> {
     match finished {
-        Finished::Tool(result) => {
-            result.content.iter().for_each(|block| console::out_theirs(&block_text(block)));
-            if result.content.is_empty()
-                && let Some(data) = &result.structured_content
-            {
-                console::out_theirs(&data.to_string());
-            }
-            if result.failed() {
-                console::note("the tool failed");
-            }
+        Finished::Tool(result) if result.content.is_empty() => {
+            result.structured_content.iter().map(ToString::to_string).collect()
         }
-        Finished::Prompt(result) => result.messages.iter().for_each(|message| {
-            let who = message.role.as_str();
-            console::out_theirs(&format!("{who}: {}", block_text(&message.content)));
-        }),
+        Finished::Tool(result) => result.content.iter().map(|block| block_text(block, saver)).collect(),
+        Finished::Prompt(result) => {
+            let messages = result.messages.iter();
+            messages
+                .map(|message| format!("{}: {}", message.role.as_str(), block_text(&message.content, saver)))
+                .collect()
+        }
         Finished::Resource(result) => {
-            result.contents.iter().for_each(|contents| console::out_theirs(&contents_text(contents)));
+            result.contents.iter().map(|contents| contents_text(contents, saver)).collect()
         }
-        _ => console::note("the result is of a kind that cannot be shown here"),
+        _ => vec!["[a result of an unknown kind; use --json to print it]".to_owned()],
     }
 }
 
 /// Returns the text of a content block, or a description of another kind of content.
-fn block_text(block: &ContentBlock) -> String {
+fn block_text(block: &ContentBlock, saver: Option<&Saver>) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => {
-            format!("[image: {}, {} bytes in base64]", image.mime_type, image.data.len())
-        }
-        ContentBlock::Audio(audio) => {
-            format!("[audio: {}, {} bytes in base64]", audio.mime_type, audio.data.len())
-        }
+        ContentBlock::Image(image) => binary("image", &image.mime_type, &image.mime_type, &image.data, saver),
+        ContentBlock::Audio(audio) => binary("audio", &audio.mime_type, &audio.mime_type, &audio.data, saver),
         ContentBlock::ResourceLink(link) => format!("[resource: {}]", sanitize::line(&link.resource.uri)),
-        ContentBlock::Resource(embedded) => contents_text(&embedded.resource),
+        ContentBlock::Resource(embedded) => contents_text(&embedded.resource, saver),
         _ => "[content of an unknown type; use --json to print it]".to_owned(),
     }
 }
 
-fn contents_text(contents: &ResourceContents) -> String {
+fn contents_text(contents: &ResourceContents, saver: Option<&Saver>) -> String {
     match &contents.body {
         BlobOrText::Text(text) => text.clone(),
         BlobOrText::Blob(blob) => {
-            format!("[{}: {} bytes in base64]", sanitize::line(&contents.uri), blob.len())
+            let media_type = contents.mime_type.as_deref().unwrap_or_default();
+            binary("resource", &contents.uri, media_type, blob, saver)
         }
+    }
+}
+
+/// The word before the path of a saved file.
+const SAVED: &str = ", saved to ";
+
+/// Describes a binary content by `name`, and saves it.
+fn binary(kind: &str, name: &str, media_type: &str, base64: &str, saver: Option<&Saver>) -> String {
+    let label =
+        if kind == "resource" { sanitize::line(name) } else { format!("{kind}: {}", sanitize::line(name)) };
+    match saver.and_then(|saver| saver.save(kind, media_type, base64)) {
+        Some(path) => format!("[{label}{SAVED}{path}]"),
+        None if kind == "resource" => format!("[{label}: {} bytes in base64]", base64.len()),
+        None => format!("[{label}, {} bytes in base64]", base64.len()),
     }
 }

@@ -16,7 +16,10 @@ pub(crate) fn attach(builder: ClientBuilder, answers: &AnswerFlags) -> ClientBui
             // A prompt blocks this thread until the person answers. Other tasks continue on other threads.
             let answered = tokio::task::block_in_place(|| ask::answer_session_question(&ask, &answers));
             answered.map_err(|unanswered| match unanswered {
-                RoundError::Missing(text) => CallbackError::new(text),
+                RoundError::Missing(text) => {
+                    answers.note_unanswered(&text);
+                    CallbackError::new(text)
+                }
                 RoundError::Failed(failure) => CallbackError::new(failure.message),
             })
         }

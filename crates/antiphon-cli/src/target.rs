@@ -1,6 +1,13 @@
 //! The server of a call, and the connection to it.
 
-use crate::{args::TargetArgs, console, failure::Failure, leg_observer::LegObserver, sanitize};
+use crate::{
+    args::{EnvVariable, HttpHeader, TargetArgs},
+    console,
+    failure::Failure,
+    leg_observer::LegObserver,
+    sanitize,
+    servers_file::{self, NamedServer},
+};
 use antiphon::{
     client::{
         Client, ClientBuilder, Mode, PendingCall,
@@ -12,23 +19,70 @@ use std::{ffi::OsString, time::Duration};
 
 /// The server of a call.
 pub(crate) enum Target {
-    Url { url: String, bearer: Option<String> },
-    Child(Vec<OsString>),
+    Url { url: String, bearer: Option<String>, headers: Vec<HttpHeader> },
+    Child { words: Vec<OsString>, variables: Vec<(String, OsString)>, inherit_env: bool },
 }
 
 impl Target {
     /// Returns the server that the command line names, if it names one.
     pub(crate) fn given(args: &TargetArgs) -> Result<Option<Self>, Failure> {
-        match &args.url {
-            _ if !args.command.is_empty() => Ok(Some(Self::Child(args.command.clone()))),
-            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-                Ok(Some(Self::Url { url: url.clone(), bearer: args.bearer.clone() }))
-            }
-            Some(other) => Err(Failure::usage(format!(
-                "`{other}` is not the URL of a server: it must begin with http:// or https://. Write a command after `--`"
-            ))),
-            None => Ok(None),
+        let target = match (&args.url, args.servers.as_deref().zip(args.server.as_deref())) {
+            (_, Some((file, name))) => Self::named(servers_file::read(file, name)?),
+            _ if !args.command.is_empty() => Self::child(args.command.clone()),
+            (Some(url), _) => Self::url(url.clone()),
+            (None, None) => return Ok(None),
+        };
+        target.with(args).map(Some)
+    }
+
+    /// Returns a server at a URL, without a token.
+    pub(crate) fn url(url: String) -> Self {
+        Self::Url { url, bearer: None, headers: Vec::new() }
+    }
+
+    /// Returns a server that is started as a child.
+    pub(crate) fn child(words: Vec<OsString>) -> Self {
+        Self::Child { words, variables: Vec::new(), inherit_env: false }
+    }
+
+    /// Returns a server of a host's configuration.
+    fn named(server: NamedServer) -> Self {
+        match server {
+            NamedServer::Url { url, headers } => Self::Url { url, bearer: None, headers },
+            NamedServer::Command { words, variables } => Self::Child { words, variables, inherit_env: false },
         }
+    }
+
+    /// Adds the flags for a URL, or for a command.
+    fn with(mut self, args: &TargetArgs) -> Result<Self, Failure> {
+        match &mut self {
+            Self::Url { url, bearer, headers } => {
+                if !url.starts_with("http://") && !url.starts_with("https://") {
+                    return Err(Failure::usage(format!(
+                        "`{url}` is not the URL of a server: it must begin with http:// or https://. Write a command after `--`"
+                    )));
+                }
+                if !args.variables.is_empty() || args.inherit_env {
+                    return Err(Failure::usage("--env and --inherit-env are for a command, not for a URL"));
+                }
+                let is_authorization =
+                    |header: &HttpHeader| header.name.eq_ignore_ascii_case("authorization");
+                if !headers.iter().any(is_authorization) {
+                    bearer.clone_from(&args.bearer);
+                }
+                headers.extend(args.headers.iter().cloned());
+            }
+            Self::Child { variables, inherit_env, .. } => {
+                if !args.headers.is_empty() {
+                    return Err(Failure::usage("--header is for a URL, not for a command"));
+                }
+                *inherit_env = args.inherit_env;
+                for variable in &args.variables {
+                    variables.push((variable.name.clone(), value_of(variable)?));
+                }
+            }
+        }
+        Ok(self)
     }
 
     /// Returns the server that the command line names.
@@ -49,7 +103,7 @@ impl Target {
                     sanitize::line(target)
                 )));
             }
-            return Ok(Self::Url { url: target.clone(), bearer: None });
+            return Self::url(target.clone()).with(args);
         }
         Err(Failure::usage(format!(
             "the pending call began with the command `{}`: give the whole command after `--`, or a URL",
@@ -58,7 +112,7 @@ impl Target {
     }
 
     pub(crate) fn is_child(&self) -> bool {
-        matches!(self, Self::Child(_))
+        matches!(self, Self::Child { .. })
     }
 
     /// Connects to the server. The client declares forms and URLs, and `drive` answers their questions between the
@@ -71,14 +125,19 @@ impl Target {
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
         let transport = match self {
-            Self::Url { url, bearer } => {
+            Self::Url { url, bearer, headers } => {
                 let mut builder = HttpTransport::builder(url);
+                for HttpHeader { name, value } in headers {
+                    builder = builder.header(name, value);
+                }
                 if let Some(token) = bearer {
                     builder = builder.bearer(token);
                 }
                 legs.observe(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
             }
-            Self::Child(words) => legs.observe(spawn(words)?),
+            Self::Child { words, variables, inherit_env } => {
+                legs.observe(spawn(words, variables, inherit_env)?)
+            }
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
@@ -90,14 +149,33 @@ impl Target {
     }
 }
 
-fn spawn(words: Vec<OsString>) -> Result<ChildTransport, Failure> {
+/// Returns the value of a variable for a command.
+fn value_of(variable: &EnvVariable) -> Result<OsString, Failure> {
+    let name = &variable.name;
+    match &variable.value {
+        Some(value) => Ok(value.into()),
+        None => std::env::var_os(name)
+            .ok_or_else(|| Failure::usage(format!("--env {name}: this program has no such variable"))),
+    }
+}
+
+fn spawn(
+    words: Vec<OsString>,
+    variables: Vec<(String, OsString)>,
+    inherit_env: bool,
+) -> Result<ChildTransport, Failure> {
     let mut words = words.into_iter();
     let program = words.next().ok_or_else(|| Failure::usage("no command after `--`"))?;
     let name = program.to_string_lossy().into_owned();
-    // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
-    let lines = Box::new(move |line: &str| {
-        console::note(&format!("[{}] {}", sanitize::line(&name), sanitize::line(line)))
-    });
-    let command = ChildCommand::new(program).args(words).stderr(ChildStderr::Lines(lines));
+    let stderr = if console::is_quiet() {
+        ChildStderr::Discard
+    } else {
+        // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
+        ChildStderr::Lines(Box::new(move |line: &str| {
+            console::note(&format!("[{}] {}", sanitize::line(&name), sanitize::line(line)))
+        }))
+    };
+    let command = ChildCommand::new(program).args(words).inherit_env(inherit_env).stderr(stderr);
+    let command = variables.into_iter().fold(command, |command, (name, value)| command.env(name, value));
     ChildTransport::spawn(command).map_err(|error| Failure::protocol("transport", error.to_string()))
 }

@@ -38,10 +38,14 @@ impl fmt::Display for User {
     }
 }
 
-/// Returns the principal of a request to the MCP endpoint: the bearer token `demo-ada` belongs to the user `ada`.
+/// Returns the principal of a request to the MCP endpoint: that of its verified token, if the endpoint requires tokens.
+/// Otherwise the bearer token `demo-ada` belongs to the user `ada`.
 ///
-/// The demo verifies no token. A real server does.
+/// The demo itself verifies no token. A real server does.
 pub(crate) fn principal_of(caller: &Caller<'_>) -> Result<Option<Principal>, Infallible> {
+    if let Some(bearer) = caller.bearer() {
+        return Ok(Some(bearer.principal().clone()));
+    }
     let token = caller.headers.and_then(|headers| headers.get(AUTHORIZATION)?.to_str().ok());
     let name = token.and_then(|token| token.strip_prefix("Bearer demo-"));
     Ok(name.map_or(User::Guest, User::named).principal())

@@ -1,6 +1,6 @@
 //! The arguments of the commands without questions.
 
-use super::TargetArgs;
+use super::{ClientArgs, TargetArgs};
 use clap::{Args, ValueEnum};
 
 #[derive(Args, Debug)]
@@ -8,6 +8,8 @@ pub(crate) struct ListArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 }
@@ -54,10 +56,14 @@ pub(crate) struct ListenArgs {
     /// Print one JSON object per line
     ///
     /// "event" is "acknowledged", with the agreed "notifications", "tools_list_changed", "prompts_list_changed",
-    /// "resources_list_changed", or "resource_updated", with its "uri". An error is an object as `call` prints it, with
+    /// "resources_list_changed", "resource_updated", with its "uri", or "closed": the server closed the subscription, which is
+    /// opened again. An error is an object as `call` prints it, with
     /// "status" and "error".
     #[arg(long)]
     pub(crate) json: bool,
+    /// Stop when the server closes the subscription or the connection breaks
+    #[arg(long)]
+    pub(crate) no_reconnect: bool,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 }

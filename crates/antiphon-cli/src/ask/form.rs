@@ -65,7 +65,7 @@ fn review(schema: &FormSchema, content: &Map<String, Value>) {
         };
         console::note(&format!(
             "    {} = {}",
-            sanitize::truncated(field.label(), LABEL),
+            sanitize::truncated(&field.label(), LABEL),
             sanitize::line(&value)
         ));
     }
@@ -97,7 +97,7 @@ fn ask_field(
 ) -> Result<PromptResult<Option<Value>>, Failure> {
     let message = format!(
         "{}{}:",
-        sanitize::truncated(field.label(), LABEL),
+        sanitize::truncated(&field.label(), LABEL),
         if field.required { "" } else { " (optional)" }
     );
     let help = field.description.as_deref().map(|text| sanitize::truncated(text, HELP));

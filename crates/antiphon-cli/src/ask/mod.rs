@@ -15,7 +15,7 @@ use crate::{
     sanitize,
 };
 use antiphon::{
-    client::{ElicitAsk, PendingCall},
+    client::{ElicitAsk, PendingCall, consent::form_warnings},
     wire::{Action, ElicitRequest, ElicitResult, FormSchema, InputRequest},
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &AnswerFlags) -> 
         sanitize::line(&pending.server().to_string()),
         sanitize::line(&pending.call().to_string())
     );
-    let open: Vec<String> = pending.missing().into_iter().map(str::to_owned).collect();
+    let open = pending.missing();
     let mut missing = Vec::new();
     for (key, ask) in asks.iter().filter(|(key, _)| open.iter().any(|name| name == key)) {
         let result = match ask {
@@ -182,6 +182,9 @@ fn answer_form(
         return Ok(AnswerResult::Missing(missing_answer));
     }
     question.show();
+    for warning in form_warnings(question.message, schema) {
+        console::note(&format!("  Warning: {}", sanitize::line(&warning.to_string())));
+    }
     Ok(AnswerResult::Answer(form::fill_in(schema, given)?))
 }
 

@@ -1,6 +1,6 @@
 //! Prompts at the terminal. The caller sanitizes every text of a server first: see [`crate::sanitize`].
 
-use crate::failure::Failure;
+use crate::{failure::Failure, sanitize};
 use inquire::{InquireError, MultiSelect, Select, Text, validator::Validation};
 
 /// The result of a prompt.
@@ -45,9 +45,17 @@ pub(super) fn choose_several(
     }
     let select = select.with_validator(move |chosen: &[inquire::list_option::ListOption<&String>]| {
         let indices: Vec<usize> = chosen.iter().map(|option| option.index).collect();
-        Ok(rule(&indices).map_or(Validation::Valid, |rule| Validation::Invalid(rule.into())))
+        Ok(validation(rule(&indices)))
     });
     to_result(select.raw_prompt().map(|chosen| chosen.into_iter().map(|option| option.index).collect()))
+}
+
+/// The maximum length of a broken rule, in characters.
+const RULE: usize = 500;
+
+/// Returns the result of a validation. A rule may quote the labels of the server's choices.
+fn validation(broken_rule: Option<String>) -> Validation {
+    broken_rule.map_or(Validation::Valid, |rule| Validation::Invalid(sanitize::truncated(&rule, RULE).into()))
 }
 
 /// Prompts for a line of text with an initial value. `rule` returns the rule that the text breaks.
@@ -59,8 +67,6 @@ pub(super) fn text(
 ) -> Result<PromptResult<String>, Failure> {
     let mut text = Text::new(message).with_initial_value(start);
     text.help_message = help;
-    let text = text.with_validator(move |given: &str| {
-        Ok(rule(given).map_or(Validation::Valid, |rule| Validation::Invalid(rule.into())))
-    });
+    let text = text.with_validator(move |given: &str| Ok(validation(rule(given))));
     to_result(text.prompt())
 }

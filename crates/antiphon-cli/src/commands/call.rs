@@ -9,13 +9,15 @@ use crate::{
     leg_observer::LegObserver,
     notifications,
     outcome::Outcome,
-    sanitize, session_questions,
+    sanitize,
+    save::Saver,
+    session_questions,
     target::Target,
 };
-use antiphon::client::{Call, Client, PendingCall};
+use antiphon::client::{Call, Client, ClientBuilder, PendingCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{io, path::Path};
+use std::{io, path::Path, time::Duration};
 
 pub(super) fn tool(name: String, arguments: ArgumentArgs) -> Result<Call, Failure> {
     Call::tool(name, json(arguments)?).map_err(|error| Failure::usage(error.to_string()))
@@ -29,9 +31,18 @@ pub(super) fn resource(uri: String) -> Call {
     Call::resource(uri)
 }
 
-/// Returns the arguments as they were written.
+/// Returns the arguments as they were written: on the command line, in a file, or on standard input.
 fn json(arguments: ArgumentArgs) -> Result<Box<RawValue>, Failure> {
-    RawValue::from_string(arguments.arguments)
+    let text = match arguments.arguments.as_str() {
+        "-" => io::read_to_string(io::stdin())
+            .map_err(|fault| Failure::usage(format!("--args: standard input: {fault}")))?,
+        given => match given.strip_prefix('@') {
+            Some(file) => std::fs::read_to_string(file)
+                .map_err(|fault| Failure::usage(format!("--args: {file}: {fault}")))?,
+            None => arguments.arguments,
+        },
+    };
+    RawValue::from_string(text.trim().to_owned())
         .map_err(|fault| Failure::usage(format!("--args is not JSON: {fault}")))
 }
 
@@ -73,28 +84,47 @@ async fn finish(
     target: &TargetArgs,
     legs: &LegObserver,
 ) -> Result<Exit, Failure> {
-    let outcome = match (start, AnswerFlags::new(call_args.answers.answers)) {
-        (Ok((start, server)), Ok(answers)) => {
+    let wait = call_args.wait.limit();
+    let saver = call_args.save.map(Saver::new).transpose();
+    let mut saves = None;
+    let prepared = start.and_then(|start| {
+        saves = saver?;
+        Ok((start, AnswerFlags::new(call_args.answers.answers)?))
+    });
+    let outcome = match prepared {
+        Ok(((start, server), answers)) => {
             let answers = answers.with_client_answers(call_args.client);
             let is_child = server.is_child();
             let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
-                let builder = notifications::attach(builder, call_args.log_level).declare(answers.asks());
+                let builder = notifications::attach(builder, call_args.log_level);
+                let builder = with_wait(builder, target.timeout, wait).declare(answers.asks());
                 // With `--once` the call cannot be in a session, where a question would wait.
                 if call_args.once { builder } else { session_questions::attach(builder, &answers) }
             });
             match client {
-                Ok(client) => connected(start, &client, is_child, answers, call_args.once).await,
+                Ok(client) => connected(start, &client, is_child, answers, (call_args.once, wait)).await,
                 Err(failure) => Outcome::Failed(failure),
             }
         }
-        (Err(failure), _) | (_, Err(failure)) => Outcome::Failed(failure),
+        Err(failure) => Outcome::Failed(failure),
     };
     if call_args.json {
+        saves.iter().for_each(|saver| outcome.save(saver));
         outcome.print_json(legs.rounds());
     } else {
-        outcome.print();
+        outcome.print(saves.as_ref());
     }
-    Ok(outcome.exit())
+    Ok(if saves.is_some_and(|saver| saver.has_failed()) { Exit::Protocol } else { outcome.exit() })
+}
+
+/// Limits the time of a server that only answers "not yet".
+pub(super) fn with_wait(builder: ClientBuilder, timeout: u64, wait: Duration) -> ClientBuilder {
+    let builder = builder.state_only_limits(u32::MAX, wait);
+    // A person at the terminal may need more time for a page.
+    if console::has_terminal() {
+        return builder;
+    }
+    builder.url_retry_interval(wait.min(Duration::from_secs(timeout)))
 }
 
 async fn connected(
@@ -102,19 +132,19 @@ async fn connected(
     client: &Client,
     is_child: bool,
     mut answers: AnswerFlags,
-    once: bool,
+    (once, wait): (bool, Duration),
 ) -> Outcome {
     let start = match start {
         Start::Resume(pending) => Start::Resume(redirected(pending, &client.server().target)),
         new => new,
     };
-    let outcome = drive(client, start, &mut answers, once).await;
+    let outcome = drive(client, start, &mut answers, once, wait).await;
     client.close().await;
     answers.warn_unused();
     if let Outcome::Pending { missing: None, .. } = &outcome {
-        console::note("The pending call contains the state of the call: protect it like a password.");
+        console::hint("The pending call contains the state of the call: protect it like a password.");
         if is_child {
-            console::note(
+            console::hint(
                 "It becomes invalid when the server started here ends, unless that server has a key file and is started again with it.",
             );
         }
@@ -126,7 +156,7 @@ async fn connected(
 fn redirected(mut pending: PendingCall, target: &str) -> PendingCall {
     if pending.server().target != target {
         let (from, to) = (sanitize::line(&pending.server().target), sanitize::line(target));
-        console::note(&format!("The call began at {from}; its state and answers now go to {to}."));
+        console::hint(&format!("The call began at {from}; its state and answers now go to {to}."));
         pending.retarget(target);
     }
     pending

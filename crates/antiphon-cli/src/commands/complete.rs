@@ -2,7 +2,7 @@
 
 use super::query::{none_if_unknown, print_failure, with_client};
 use crate::{
-    args::{Completable, CompleteArgs},
+    args::{ClientArgs, Completable, CompleteArgs},
     console,
     failure::{Exit, Failure},
     outcome, sanitize,
@@ -16,10 +16,10 @@ pub(super) async fn complete(args: CompleteArgs, log: Option<fn(&str)>) -> Resul
         Completable::Resource => CompletionReference::resource(name),
     };
     let context = (!known.is_empty()).then(|| CompletionContext::new(known.into_iter().collect()));
-    let work = with_client(&target, log, async |client| {
+    let work = with_client(&target, ClientArgs::default(), log, async |client| {
         let found = none_if_unknown(client.complete(reference, argument, value, context).await)?;
         if found.is_none() {
-            console::note("the server offers no completion");
+            console::hint("the server offers no completion");
         }
         print(&found.unwrap_or_default(), json);
         Ok(Exit::Done)
@@ -34,8 +34,8 @@ fn print(found: &Completion, as_json: bool) {
     found.values.iter().for_each(|value| console::out(&sanitize::line(value)));
     let shown = found.values.len() as u64;
     match found.total {
-        Some(total) if total > shown => console::note(&format!("showing {shown} of {total}")),
-        None if found.has_more == Some(true) => console::note("there are more values"),
+        Some(total) if total > shown => console::hint(&format!("showing {shown} of {total}")),
+        None if found.has_more == Some(true) => console::hint("there are more values"),
         _ => {}
     }
 }

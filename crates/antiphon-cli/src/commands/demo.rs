@@ -16,6 +16,7 @@ use antiphon::{
     serve::http::{HttpOptions, serve_http},
 };
 use serde_json::json;
+use std::time::Duration;
 use tokio::{net::TcpListener, sync::oneshot};
 
 pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
@@ -36,10 +37,10 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
         "A server listens on {url}; a client calls its tool `provision` for a database, \"orders\"."
     ));
     let legs = LegObserver::new(Some(console::out));
-    let client = Target::Url { url, bearer: None }.connect(60, Mode::Auto, &legs, |builder| builder)?;
+    let client = Target::url(url).connect(60, Mode::Auto, &legs, |builder| builder)?;
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let outcome = drive(&client, Start::New(call), &mut answers, false).await;
+    let outcome = drive(&client, Start::New(call), &mut answers, false, Duration::from_secs(60)).await;
 
     client.close().await;
     drop(stop);
@@ -49,7 +50,7 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
         // The process holds the only key, so the call cannot be resumed.
         Outcome::Pending { missing, .. } => Err(Failure::usage(missing.unwrap_or_default())),
         outcome => {
-            outcome.print();
+            outcome.print(None);
             Ok(outcome.exit())
         }
     }

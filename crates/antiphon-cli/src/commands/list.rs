@@ -5,14 +5,17 @@ use crate::{
     args::ListArgs,
     console,
     failure::{Exit, Failure},
-    outcome, sanitize,
+    outcome, sanitize, tool_arguments,
 };
 use serde_json::{Value, json};
 
 pub(super) async fn tools(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, log, async |client| {
+    let work = with_client(&args.target, args.client.clone(), log, async |client| {
         let tools = none_if_unknown(client.list_tools().await)?;
-        let lines = tools.iter().flatten().map(|tool| line(&tool.name, tool.description.as_deref()));
+        let lines = tools.iter().flatten().flat_map(|tool| {
+            let named = line(&tool.name, tool.description.as_deref().or(tool.title.as_deref()));
+            std::iter::once(named).chain(tool_arguments::lines(&tool.input_schema.to_value()))
+        });
         let missing = tools.is_none().then_some("tools");
         print(args.json, missing, lines, || json!({ "tools": tools.as_deref().unwrap_or_default() }));
         Ok(Exit::Done)
@@ -21,7 +24,7 @@ pub(super) async fn tools(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit
 }
 
 pub(super) async fn prompts(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, log, async |client| {
+    let work = with_client(&args.target, args.client.clone(), log, async |client| {
         let prompts = none_if_unknown(client.list_prompts().await)?;
         let lines = prompts
             .iter()
@@ -36,7 +39,7 @@ pub(super) async fn prompts(args: &ListArgs, log: Option<fn(&str)>) -> Result<Ex
 
 /// Lists resources by their URIs, which `read` takes.
 pub(super) async fn resources(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, log, async |client| {
+    let work = with_client(&args.target, args.client.clone(), log, async |client| {
         let resources = none_if_unknown(client.list_resources().await)?;
         let templates = none_if_unknown(client.list_resource_templates().await)?;
         let missing = (resources.is_none() && templates.is_none()).then_some("resources");
@@ -59,7 +62,7 @@ pub(super) async fn resources(args: &ListArgs, log: Option<fn(&str)>) -> Result<
 }
 
 pub(super) async fn discover(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, log, async |client| {
+    let work = with_client(&args.target, args.client.clone(), log, async |client| {
         let found = client.discover().await?;
         if args.json {
             outcome::print_result_json(&found);
@@ -104,6 +107,6 @@ fn print(
         lines.for_each(|line| console::out(&line));
     }
     if let Some(what) = missing {
-        console::note(&format!("the server offers no {what}"));
+        console::hint(&format!("the server offers no {what}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::query::{print_failure, with_client};
 use crate::{
-    args::{ListenArgs, ListenTo},
+    args::{ClientArgs, ListenArgs, ListenTo},
     console,
     failure::{Exit, Failure},
     sanitize,
@@ -14,25 +14,25 @@ use antiphon::{
 use serde_json::{Value, json};
 
 pub(super) async fn listen(args: ListenArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let ListenArgs { to, json, target } = args;
-    let work = with_client(&target, log, async |client| {
+    let ListenArgs { to, json, no_reconnect, target } = args;
+    let work = with_client(&target, ClientArgs::default(), log, async |client| {
         // The first connection is not retried, so that a wrong URL fails at once.
         let changes = client.listen(filter(to)).reconnect(ReconnectPolicy::never());
         tokio::select! {
             // The signal handler is installed before anything is printed.
             biased;
             () = interrupted() => Ok(Exit::Interrupted),
-            exit = follow(changes, json) => exit,
+            exit = follow(changes, json, no_reconnect) => exit,
         }
     });
     print_failure(json, work.await)
 }
 
 /// Prints events until there are no more, or until the output is closed.
-async fn follow(mut changes: Subscription, as_json: bool) -> Result<Exit, Failure> {
+async fn follow(mut changes: Subscription, as_json: bool, no_reconnect: bool) -> Result<Exit, Failure> {
     while let Some(event) = changes.next().await {
         let event = event?;
-        if matches!(event, Event::Acknowledged(_)) {
+        if matches!(event, Event::Acknowledged(_)) && !no_reconnect {
             changes = changes.reconnect(ReconnectPolicy::default());
         }
         let printed = if as_json {
@@ -44,7 +44,7 @@ async fn follow(mut changes: Subscription, as_json: bool) -> Result<Exit, Failur
             return Ok(Exit::Done);
         }
     }
-    console::note("the server ended the subscription");
+    console::hint("the server ended the subscription");
     Ok(Exit::Done)
 }
 
@@ -75,6 +75,7 @@ fn line(event: &Event) -> String {
             names if names.is_empty() => "acknowledged: nothing".to_owned(),
             names => format!("acknowledged: {}", names.join(", ")),
         },
+        Event::Closed => "closed by the server: it is opened again".to_owned(),
         Event::ToolsListChanged => "tools changed".to_owned(),
         Event::PromptsListChanged => "prompts changed".to_owned(),
         Event::ResourcesListChanged => "resources changed".to_owned(),
@@ -86,6 +87,7 @@ fn line(event: &Event) -> String {
 fn object(event: &Event) -> Value {
     match event {
         Event::Acknowledged(agreed) => json!({"event": "acknowledged", "notifications": agreed}),
+        Event::Closed => json!({"event": "closed"}),
         Event::ToolsListChanged => json!({"event": "tools_list_changed"}),
         Event::PromptsListChanged => json!({"event": "prompts_list_changed"}),
         Event::ResourcesListChanged => json!({"event": "resources_list_changed"}),

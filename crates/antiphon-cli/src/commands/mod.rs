@@ -1,6 +1,7 @@
 //! The commands, one file for each group.
 
 mod call;
+mod calls;
 mod complete;
 mod demo;
 mod keygen;
@@ -15,19 +16,31 @@ use crate::{
     failure::{Exit, Failure},
 };
 use clap::Parser as _;
-use std::{io, process::ExitCode};
-use tracing_subscriber::filter::LevelFilter;
+use std::process::ExitCode;
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 /// Runs the program: parses the command line, and returns the exit code.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
-    let level = if cli.verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
+    let level = match (cli.verbose, cli.quiet) {
+        (true, _) => LevelFilter::DEBUG,
+        (_, true) => LevelFilter::ERROR,
+        _ => LevelFilter::WARN,
+    };
+    if cli.quiet {
+        console::be_quiet();
+    }
+    // The library of HTTP/2 logs each frame: of other crates, warnings are enough.
+    let targets = Targets::new().with_target("antiphon", level).with_default(level.min(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(|| console::LogWriter)
         .with_ansi(false)
-        .with_target(false)
-        .with_max_level(level)
-        .init();
+        .with_target(false);
+    tracing_subscriber::registry().with(lines).with(targets).init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(fault) => {
@@ -51,6 +64,9 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::ServeDemo(args) => serve::serve(args).await,
         Command::Call { tool, arguments, call_args, target } => {
             call::run(|| call::tool(tool, arguments), call_args, &target, log).await
+        }
+        Command::Calls { answers, client, wait, target } => {
+            calls::calls(answers, client, wait, &target, log).await
         }
         Command::Prompt { name, arguments, call_args, target } => {
             call::run(|| call::prompt(name, arguments), call_args, &target, log).await

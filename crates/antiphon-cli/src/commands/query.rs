@@ -1,10 +1,12 @@
 //! Functions for the commands without questions.
 
 use crate::{
-    args::TargetArgs,
+    answer_flags::AnswerFlags,
+    args::{ClientArgs, TargetArgs},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     outcome::Outcome,
+    session_questions,
     target::Target,
 };
 use antiphon::{
@@ -15,14 +17,17 @@ use antiphon::{
 /// Connects to the server, runs `work`, and closes the connection.
 pub(super) async fn with_client(
     args: &TargetArgs,
+    client: ClientArgs,
     log: Option<fn(&str)>,
     work: impl AsyncFnOnce(&Client) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
+    // Some servers offer more to a client that can be asked.
+    let answers = AnswerFlags::new(Vec::new())?.with_client_answers(client);
     let client = Target::required(args)?.connect(
         args.timeout,
         args.mode.clone(),
         &LegObserver::new(log),
-        |builder| builder,
+        |builder| session_questions::attach(builder.declare(answers.asks()), &answers),
     )?;
     let exit = work(&client).await;
     client.close().await;

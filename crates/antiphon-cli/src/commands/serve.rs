@@ -6,12 +6,16 @@ use crate::{
     failure::{Exit, Failure},
 };
 use antiphon::{
-    seal::KeyRing,
+    seal::{KeyRing, Principal},
     serve::{
-        http::{HttpOptions, serve_http},
+        http::{
+            HttpOptions,
+            auth::{ResourceServer, StaticTokens},
+            serve_http,
+        },
         stdio::serve_stdio,
     },
-    server::Server,
+    server::{Bearer, Server},
 };
 use std::{env, fs, path::Path};
 use tokio::net::TcpListener;
@@ -30,23 +34,42 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
             () = stopped() => Ok(Exit::Done),
         };
     }
-    let options =
-        args.allow_host.iter().fold(HttpOptions::default(), |options, host| options.allow_host(host));
-    serve_on(&args.listen, server, options).await
+    serve_on(&args, server).await
 }
 
-async fn serve_on(listen: &str, server: Server, options: HttpOptions) -> Result<Exit, Failure> {
+async fn serve_on(args: &ServeArgs, server: Server) -> Result<Exit, Failure> {
+    let (listen, path) = (&args.listen, &args.path);
     let cannot = |fault| Failure::usage(format!("cannot listen on {listen}: {fault}"));
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
+    let options = options(args, &format!("http://{address}{path}"))?;
     // The signal handler is installed before the line is printed, so that a reader of the line can send a signal.
     let stopped = stopped();
-    console::note(&format!("listening on http://{address}/mcp"));
+    console::hint(&format!("listening on http://{address}{path}"));
     serve_http(listener, server, options)
         .with_graceful_shutdown(stopped)
         .await
         .map_err(|fault| Failure::io("the server failed", &fault))?;
     Ok(Exit::Done)
+}
+
+/// Returns the options of the endpoint with this URL.
+fn options(args: &ServeArgs, url: &str) -> Result<HttpOptions, Failure> {
+    let options = HttpOptions::default()
+        .path(&args.path)
+        .max_body(args.max_body)
+        .health_path("/health")
+        .session_prefix(&args.session_prefix);
+    let options = args.allow_host.iter().fold(options, |options, host| options.allow_host(host));
+    let options = args.allow_origin.iter().fold(options, |options, origin| options.allow_origin(origin));
+    if args.tokens.is_empty() {
+        return Ok(options);
+    }
+    let tokens = args.tokens.iter().fold(StaticTokens::new(), |tokens, (token, user)| {
+        tokens.token(token, Bearer::new(Principal::user(user)))
+    });
+    let auth = ResourceServer::builder(url).verifier(tokens).build();
+    Ok(options.authorize(auth.map_err(|error| Failure::usage(error.to_string()))?))
 }
 
 /// Returns the keys of the file, or else of the environment. `None` lets the server make a random key.

@@ -31,7 +31,7 @@ fn check(options: &[&str], shown: &[&str], asked: &str) {
 
 #[test]
 fn progress_and_log_messages_are_shown() {
-    let progress = "progress 0.5 of 2: half[31m";
+    let progress = "progress 0.5 of 2: half\\u{1b}[31m";
     check(&[], &[progress], "");
     check(&["--log-level", "info"], &[progress, r#"log error db: {"a":1}"#], r#"logLevel":"info""#);
     check(

@@ -226,7 +226,7 @@ async fn every_example_over_every_carrier() {
     let duplicate =
         vec![("", FillIn(json!({"resolution": "Duplicate"}))), ("", FillIn(json!({"duplicateOfId": 4301})))];
     check(Tool("update_work_item"), item, duplicate, "Duplicate of Bug #4301", 2, NOTHING).await;
-    let table = |party: u32| json!({"date": "2025-12-25", "party": party});
+    let table = |party: u32| json!({"date": "2025-12-25", "party_size": party});
     let date = |date: &str| FillIn(json!({"accept_alternative": true, "date": date}));
     check(Tool("book_table"), table(2), vec![("another date", date("2025-12-27"))], "2025-12-27", 1, NOTHING)
         .await;
@@ -280,7 +280,8 @@ async fn every_example_over_every_carrier() {
     .await;
     // Questions by hand.
     let login = vec![("GitHub", FillIn(json!({"name": "octocat"})))];
-    check(Tool("get_weather"), json!({"location": "Oslo"}), login, "Looked up for octocat", 1, NOTHING).await;
+    check(Tool("get_weather"), json!({"location": "Oslo"}), login, "Conditions: Partly cloudy", 1, NOTHING)
+        .await;
     let audience = || FillIn(json!({"audience": "the board"}));
     let topic = json!({"topic": "replicas"});
     check(Prompt("briefing"), topic, vec![("briefing", audience())], "on replicas for the board", 1, NOTHING)

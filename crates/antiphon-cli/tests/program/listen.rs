@@ -2,7 +2,7 @@
 
 use crate::support::{
     command, run,
-    served::{Served, changing, empty, tool},
+    served::{RunningServer, changing, empty, tool},
 };
 use serde_json::{Value, json};
 use std::{
@@ -21,7 +21,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn start(arguments: &[&str], served: &Served) -> Self {
+    fn start(arguments: &[&str], served: &RunningServer) -> Self {
         let mut command = command(["listen"].iter().chain(arguments).chain(&[served.url.as_str()]));
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = process.stdout.take().map(BufReader::new);
@@ -67,13 +67,21 @@ const ENDED: &str = "the server ended the subscription\n";
 
 #[test]
 fn each_change_is_one_line() {
-    let served = Served::start(changing());
-    let all =
-        ["--tools", "--prompts", "--resources", "--resource", "file:///a", "--resource", "b://\u{202e}b"];
+    let served = RunningServer::start(changing());
+    let all = [
+        "--no-reconnect",
+        "--tools",
+        "--prompts",
+        "--resources",
+        "--resource",
+        "file:///a",
+        "--resource",
+        "b://\u{202e}b",
+    ];
     let mut listener = Listener::start(&all, &served);
     assert_eq!(
         listener.line(),
-        "acknowledged: tools, prompts, resources, resource file:///a, resource b://b"
+        "acknowledged: tools, prompts, resources, resource file:///a, resource b://\\u{202e}b"
     );
     served.server.add_tool(tool("late")).unwrap();
     assert_eq!(listener.line(), "tools changed");
@@ -89,8 +97,9 @@ fn each_change_is_one_line() {
 
 #[test]
 fn each_change_is_one_object() {
-    let served = Served::start(changing());
-    let mut listener = Listener::start(&["--json", "--tools", "--resource", "file:///a"], &served);
+    let served = RunningServer::start(changing());
+    let mut listener =
+        Listener::start(&["--no-reconnect", "--json", "--tools", "--resource", "file:///a"], &served);
     let agreed = json!({"toolsListChanged": true, "resourceSubscriptions": ["file:///a"]});
     assert_eq!(listener.json(), json!({"event": "acknowledged", "notifications": agreed}));
     // The client does not listen for this change.
@@ -105,17 +114,16 @@ fn each_change_is_one_object() {
 
 #[test]
 fn missing_notifications_are_reported() {
-    let served = Served::start(empty());
+    let served = RunningServer::start(empty());
     let mut listener = Listener::start(&["--tools", "--resource", "a://b"], &served);
-    assert_eq!(listener.line(), "acknowledged: nothing");
-    served.server.drain();
+    assert_eq!(listener.line(), "");
     let (code, said) = listener.end();
-    assert!(code == 0 && said.contains("missing: toolsListChanged, 1 of 1 resource"), "{code} {said}");
+    assert!(code == 4 && said.contains("acknowledged none of the requested changes"), "{code} {said}");
 }
 
 #[test]
 fn a_broken_connection_is_reopened() {
-    let mut served = Served::start(changing());
+    let mut served = RunningServer::start(changing());
     let mut listener = Listener::start(&["--tools"], &served);
     assert_eq!(listener.line(), "acknowledged: tools");
     served.restart();
@@ -124,9 +132,31 @@ fn a_broken_connection_is_reopened() {
     assert_eq!(listener.line(), "tools changed");
 }
 
+/// The server stops, and another instance takes its place.
+#[test]
+fn a_subscription_that_the_server_closes_is_reopened() {
+    for (arguments, acknowledged, closed) in [
+        (&["--tools"][..], "acknowledged: tools", "closed by the server: it is opened again"),
+        (
+            &["--tools", "--json"],
+            r#"{"event":"acknowledged","notifications":{"toolsListChanged":true}}"#,
+            r#"{"event":"closed"}"#,
+        ),
+    ] {
+        let mut served = RunningServer::start(changing());
+        let mut listener = Listener::start(arguments, &served);
+        assert_eq!(listener.line(), acknowledged);
+        served.server.drain();
+        assert_eq!(listener.line(), closed);
+        served.server = changing();
+        served.restart();
+        assert_eq!(listener.line(), acknowledged);
+    }
+}
+
 #[test]
 fn a_closed_pipe_ends_the_program() {
-    let served = Served::start(changing());
+    let served = RunningServer::start(changing());
     let mut listener = Listener::start(&["--tools"], &served);
     assert_eq!(listener.line(), "acknowledged: tools");
     listener.stdout = None;
@@ -137,7 +167,7 @@ fn a_closed_pipe_ends_the_program() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_exits_with_130() {
-    let served = Served::start(changing());
+    let served = RunningServer::start(changing());
     let mut listener = Listener::start(&["--tools"], &served);
     assert_eq!(listener.line(), "acknowledged: tools");
     let interrupt = format!("kill -INT {}", listener.process.id());

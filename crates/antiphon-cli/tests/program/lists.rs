@@ -2,13 +2,13 @@
 
 use crate::support::{
     command, finish, run,
-    served::{Served, changing, empty},
+    served::{RunningServer, changing, empty},
 };
 use serde_json::{Value, json};
 
 /// Runs a command and checks its output. Returns the result that `--json` prints.
 #[track_caller]
-fn check(served: &Served, arguments: &[&str], lines: &[&str], note: &str) -> Value {
+fn check(served: &RunningServer, arguments: &[&str], lines: &[&str], note: &str) -> Value {
     let plain = run(arguments.iter().chain(&[served.url.as_str()]));
     assert_eq!(plain.code, 0, "{plain:?}");
     assert_eq!(plain.stdout.lines().collect::<Vec<_>>(), lines, "{plain:?}");
@@ -21,7 +21,7 @@ fn check(served: &Served, arguments: &[&str], lines: &[&str], note: &str) -> Val
 
 #[test]
 fn tools_prompts_and_resources_are_listed() {
-    let served = Served::start(changing());
+    let served = RunningServer::start(changing());
     let tools = check(&served, &["tools"], &["echo"], "");
     assert_eq!(tools["tools"][0]["name"], "echo");
     let prompts = check(&served, &["prompts"], &["review  Review of code"], "");
@@ -33,7 +33,7 @@ fn tools_prompts_and_resources_are_listed() {
 
 #[test]
 fn an_absent_capability_is_not_an_error() {
-    let served = Served::start(empty());
+    let served = RunningServer::start(empty());
     for (what, empty) in [
         ("tools", json!({"tools": []})),
         ("prompts", json!({"prompts": []})),
@@ -49,13 +49,13 @@ fn an_absent_capability_is_not_an_error() {
 
 #[test]
 fn suggestions_are_one_per_line() {
-    let served = Served::start(changing());
+    let served = RunningServer::start(changing());
     let (prompt, resource) = (["complete", "prompt", "review"], ["complete", "resource", "db://{table}"]);
     let found = check(&served, &[&prompt[..], &["language=p"]].concat(), &["python", "perl"], "");
     assert_eq!(found, json!({"values": ["python", "perl"], "total": 2, "hasMore": false}));
     check(&served, &[&prompt[..], &["language="]].concat(), &["python", "perl", "rust"], "");
     check(&served, &[&prompt[..], &["language=x"]].concat(), &[], "");
-    let found = check(&served, &[&resource[..], &["table="]].concat(), &["orders[31m", "users"], "");
+    let found = check(&served, &[&resource[..], &["table="]].concat(), &["orders\\u{1b}[31m", "users"], "");
     assert_eq!(found["values"][0], "orders\u{1b}[31m");
 
     let known = ["framework=", "--with", "language=a=b", "--with", "style="];
@@ -67,7 +67,7 @@ fn suggestions_are_one_per_line() {
 
 #[test]
 fn invalid_completions_are_errors() {
-    let served = Served::start(changing());
+    let served = RunningServer::start(changing());
     let url = served.url.as_str();
     run(["complete", "prompt", "missing", "a=", url]).fails(4, "Unknown prompt: missing");
     let failed = run(["complete", "prompt", "review", "a=", "--json", url]);

@@ -10,6 +10,7 @@ mod exits;
 mod listen;
 mod lists;
 mod modes;
+mod options;
 mod pending;
 mod serve;
 mod support;

@@ -31,7 +31,7 @@ fn calls_have_the_same_result_in_every_mode() {
         assert_eq!(discovered["result"]["supportedVersions"], serde_json::json!(["2025-11-25"]));
         // Without a terminal, a question in a session cannot wait.
         let missing = "no answer for 1.region and no terminal to ask: pass --answer 1.region=..";
-        run(PROVISION.iter().chain(&["--mode", "legacy"]).chain(server_args)).fails(4, missing);
+        run(PROVISION.iter().chain(&["--mode", "legacy"]).chain(server_args)).fails(3, missing);
     }
     run(["tools", "--mode", "newest", &server.url]).fails(2, "one of auto, legacy, 2026-07-28, 2025-11-25");
 }

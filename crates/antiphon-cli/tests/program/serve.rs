@@ -1,6 +1,10 @@
 //! `antiphon serve-demo` and `antiphon keygen`.
 
 use crate::support::{Scratch, Server, command, finish, run};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
 
 #[test]
 fn keygen_prints_one_line_and_notes_on_standard_error() {
@@ -72,4 +76,60 @@ fn sigterm_drains_the_server() {
 fn the_end_of_standard_input_ends_the_server() {
     let ended = run(["serve-demo", "--stdio"]);
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
+}
+
+/// Returns the status line and the headers of the response to a request, in lower case.
+fn head_of(server: &Server, request: &str) -> String {
+    let address = server.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("{request}\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response.split_once("\r\n\r\n").unwrap().0.to_lowercase()
+}
+
+#[test]
+fn pages_of_an_allowed_origin_may_use_it() {
+    let server = Server::with_arguments(&[
+        "--allow-origin",
+        "https://a.example",
+        "--allow-origin",
+        "https://b.example",
+    ]);
+    let preflight = |origin: &str| {
+        head_of(
+            &server,
+            &format!("OPTIONS /mcp HTTP/1.1\r\norigin: {origin}\r\naccess-control-request-method: POST"),
+        )
+    };
+    for (origin, status) in
+        [("https://a.example", 204), ("https://b.example", 204), ("https://c.example", 403)]
+    {
+        let head = preflight(origin);
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{head}");
+        let allowed = format!("access-control-allow-origin: {origin}\r\n");
+        assert_eq!(head.contains(&allowed), status == 204, "{head}");
+    }
+}
+
+#[test]
+fn the_health_route_answers() {
+    let head = head_of(&Server::start(), "GET /health HTTP/1.1");
+    assert!(head.starts_with("http/1.1 200 ok"), "{head}");
+}
+
+#[test]
+fn a_token_is_required_and_names_its_user() {
+    let server = Server::with_arguments(&["--token", "secret=ada", "--token", "padded===bob"]);
+    for (token, code) in [(None, 4), (Some("demo-ada"), 4), (Some("secret"), 0), (Some("padded=="), 0)] {
+        let mut call = command(["call", "echo", "--args", r#"{"text": "hi"}"#, &server.url]);
+        call.envs(token.map(|token| ("MCP_BEARER", token)));
+        let run = finish(&mut call);
+        assert_eq!(run.code, code, "{token:?}: {run:?}");
+        assert_eq!(run.stderr.contains("401"), code == 4, "{token:?}: {run:?}");
+    }
+    for wrong in ["secret", "=ada", "secret="] {
+        run(["serve-demo", "--token", wrong]).fails(2, "TOKEN=USER");
+    }
 }

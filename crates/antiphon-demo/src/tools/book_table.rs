@@ -28,12 +28,12 @@ pub(crate) async fn book_table(
     mut date: String,
     /// The number of people.
     #[arg(min = 1, max = 20)]
-    party: u8,
+    party_size: u8,
 ) -> Result<String> {
     // The alternative date can be full too.
     let mut asked = 0;
     while FULL.contains(&date.as_str()) {
-        let question = format!("No tables for {party} on {date}. Would you like to try another date?");
+        let question = format!("No tables for {party_size} on {date}. Would you like to try another date?");
         let ask = ctx.elicit::<AlternativeDate>(question);
         // A call uses each key once: the second question is `alternative_date#1`.
         let ask = if asked == 0 { ask } else { ask.nth(asked) };
@@ -43,5 +43,5 @@ pub(crate) async fn book_table(
         }
         asked += 1;
     }
-    Ok(format!("Booked a table for {party} on {date}."))
+    Ok(format!("Booked a table for {party_size} on {date}."))
 }

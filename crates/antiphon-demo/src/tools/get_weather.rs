@@ -9,17 +9,12 @@ use antiphon::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 #[derive(Deserialize, JsonSchema)]
 struct GetWeather {
     /// A place, such as `New York`.
     location: String,
-}
-
-/// The form for the person.
-#[derive(Deserialize)]
-struct GithubLogin {
-    name: String,
 }
 
 pub(crate) fn tool() -> Tool {
@@ -30,10 +25,12 @@ pub(crate) fn tool() -> Tool {
 async fn get_weather(ctx: &Ctx, args: GetWeather) -> Result<Reply<String>> {
     let form = FormSchema::new(vec![FormField::text("name")]);
     let ask = Ask::form("github_login", "Please provide your GitHub username", form);
-    Ok(Reply::Complete(match ctx.form(&ask)? {
+    let answer: Option<Answer<Map<String, Value>>> = ctx.form(&ask)?;
+    Ok(Reply::Complete(match answer {
         None => return Ok(ask.into()),
-        Some(Answer::Accept(GithubLogin { name })) => {
-            format!("Current weather in {}: 18 °C, light wind. (Looked up for {name}.)", args.location)
+        // A weather service would get the user name. The weather of this demo is the same everywhere.
+        Some(Answer::Accept(_)) => {
+            format!("Current weather in {}:\nTemperature: 72°F\nConditions: Partly cloudy", args.location)
         }
         Some(Answer::Decline) => "No weather: the question was declined.".into(),
         Some(Answer::Cancel) => "No weather: the question was cancelled.".into(),

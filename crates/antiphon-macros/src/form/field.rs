@@ -18,6 +18,8 @@ pub(super) struct Field {
     title: Option<String>,
     description: Option<String>,
     required: bool,
+    /// True if the name may suggest a secret.
+    pub(super) not_secret: bool,
     pub(super) shape: Shape,
     /// The attributes of the field's kind.
     pub(super) attributes: Attributes,
@@ -56,6 +58,7 @@ impl Field {
             title: attributes.text("title")?.map(|(text, _)| text),
             description,
             required: !(optional || own.default || names.defaults || attributes.has("default")),
+            not_secret,
             shape,
             attributes,
         }))

@@ -45,13 +45,15 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 
 fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) -> Result<TokenStream> {
     let mut errors = Errors::default();
-    let (mut expanded, mut checks) = (Vec::new(), Vec::new());
+    let (mut expanded, mut permitted, mut checks) = (Vec::new(), Vec::new(), Vec::new());
     let mut seen = UniqueNames::new("field");
     for field in &fields.named {
         let Some(mut field) = errors.note(field::Field::read(field, names)).flatten() else { continue };
         errors.note(seen.add(&field.name, field.span));
         if let Some(kind) = errors.note(field_kind::expand(&mut field)) {
             expanded.push(field.expand(&kind.tokens));
+            let name = &field.name;
+            permitted.extend(field.not_secret.then(|| quote! { .not_secret(#name) }));
             checks.extend(kind.checks);
         }
     }
@@ -67,7 +69,9 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
 
             fn schema() -> ::antiphon::wire::FormSchema {
                 static SCHEMA: ::std::sync::OnceLock<::antiphon::wire::FormSchema> = ::std::sync::OnceLock::new();
-                SCHEMA.get_or_init(|| ::antiphon::wire::FormSchema::new(::std::vec![#(#expanded),*])).clone()
+                SCHEMA
+                    .get_or_init(|| ::antiphon::wire::FormSchema::new(::std::vec![#(#expanded),*]) #(#permitted)*)
+                    .clone()
             }
         }
         #(#checks)*

@@ -1,11 +1,15 @@
 //! Names of fields that suggest a secret.
+//!
+//! This file is the same in `antiphon-macros`, for derived forms, and in `antiphon-wire`, for forms that are built by hand or
+//! come from a server. `scripts/house` compares the two.
 
 /// Returns the word in `name` that suggests a secret.
 ///
 /// > Servers **MUST NOT** use form mode elicitation to request sensitive information such as passwords, API keys,
 /// > access tokens, or payment credentials
 pub(super) fn secret_in(name: &str) -> Option<&'static str> {
-    const SECRETS: [&str; 6] = ["password", "token", "secret", "apikey", "card", "cvv"];
+    const SECRETS: [&str; 10] =
+        ["password", "passwd", "pwd", "passphrase", "token", "secret", "apikey", "card", "cvv", "cvc"];
     let words = words(name);
     let pair = words.windows(2).any(|pair| pair == ["api", "key"]).then_some("api_key");
     pair.or_else(|| SECRETS.into_iter().find(|secret| words.iter().any(|word| word == secret)))
@@ -46,6 +50,9 @@ mod tests {
             ("APIKEY", Some("apikey")),
             ("card_number", Some("card")),
             ("CVV", Some("cvv")),
+            ("card_cvc", Some("card")),
+            ("Enter your password:", Some("password")),
+            ("ssh-passphrase", Some("passphrase")),
             ("key", None),
             ("cardinal", None),
             ("secretary", None),

@@ -85,6 +85,10 @@ impl Server {
         Self::start_with(&mut command(["serve-demo", "--listen", "127.0.0.1:0"]))
     }
 
+    pub(crate) fn with_arguments(arguments: &[&str]) -> Self {
+        Self::start_with(command(["serve-demo", "--listen", "127.0.0.1:0"]).args(arguments))
+    }
+
     pub(crate) fn with_keys(file: &Path) -> Self {
         Self::start_with(command(["serve-demo", "--listen", "127.0.0.1:0", "--key-file"]).arg(file))
     }

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// A running server. Dropping the value stops it.
-pub(crate) struct Served {
+pub(crate) struct RunningServer {
     runtime: Option<Runtime>,
     /// Keeps the port bound while no runtime serves it.
     listener: TcpListener,
@@ -18,7 +18,7 @@ pub(crate) struct Served {
     pub(crate) url: String,
 }
 
-impl Served {
+impl RunningServer {
     pub(crate) fn start(server: Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

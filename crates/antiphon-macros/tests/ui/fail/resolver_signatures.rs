@@ -42,12 +42,12 @@ async fn lent_value(path: &str) -> &str {
 }
 
 #[resolver]
-async fn told(#[arg(title = "Path")] path: &str) -> Result<u64> {
+async fn read(#[arg(title = "Path")] path: &str) -> Result<u64> {
     Ok(1)
 }
 
 #[resolver]
-async fn changed(#[resolve(told)] value: &mut u64, #[resolve(told)] #[resolve(told)] twice: u64) -> Result<u64> {
+async fn changed(#[resolve(read)] value: &mut u64, #[resolve(read)] #[resolve(read)] twice: u64) -> Result<u64> {
     Ok(1)
 }
 

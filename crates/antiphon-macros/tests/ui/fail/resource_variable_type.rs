@@ -6,7 +6,7 @@ async fn report(year: u16, id: Option<String>) -> ResourceContents {
 }
 
 #[resource("report://{id}")]
-async fn told(#[arg(title = "Id")] id: String) -> ResourceContents {
+async fn read(#[arg(title = "Id")] id: String) -> ResourceContents {
     ResourceContents::text(id, "")
 }
 
