@@ -3,6 +3,8 @@
 #[cfg(feature = "client")]
 pub mod client;
 pub mod guide;
+#[cfg(all(feature = "client", feature = "server"))]
+pub mod memory;
 pub mod prelude;
 #[cfg(feature = "server")]
 pub mod seal;

@@ -1,4 +1,4 @@
-//! A guide to tools that ask, in twelve chapters. All examples are compiled, and most are run.
+//! A guide to tools that ask, in fourteen chapters. All examples are compiled, and most are run.
 //!
 //! | chapter | question |
 //! |---|---|
@@ -8,11 +8,13 @@
 //! | [`forms`] | what can a form ask, and what happens to an invalid answer? |
 //! | [`cannot_ask`] | what if the client cannot ask? |
 //! | [`urls`] | what must the page behind a URL do? |
+//! | [`by_hand`] | what is my duty if a handler returns its questions? |
 //! | [`macros`] | which attributes exist, and what is a resolver? |
 //! | [`testing`] | how do I test a tool that asks? |
 //! | [`migrating`] | how do I port code from another SDK? |
 //! | [`auth`] | who is calling, and what may they do? |
 //! | [`eras`] | how are clients of the 2025 revisions served? |
+//! | [`browsers`] | how does a web page use a server, and how is it mounted in a router? |
 //! | [`fleets`] | how do I upgrade and stop instances while calls are open? |
 //!
 //! Words: a *call* is one logical tools/call, prompts/get or resources/read, from its first request to its final result. A
@@ -36,6 +38,9 @@ pub mod cannot_ask {}
 #[doc = include_str!("urls.md")]
 pub mod urls {}
 
+#[doc = include_str!("by_hand.md")]
+pub mod by_hand {}
+
 #[doc = include_str!("macros.md")]
 pub mod macros {}
 
@@ -52,6 +57,9 @@ pub mod auth {}
 #[doc = include_str!("carriers_picture.md")]
 #[doc = include_str!("eras.md")]
 pub mod eras {}
+
+#[doc = include_str!("browsers.md")]
+pub mod browsers {}
 
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}

@@ -126,6 +126,7 @@ mod setup;
 mod simulation;
 mod user;
 
+pub use antiphon_store::contract as store_contract;
 pub use bench::Bench;
 pub use call_run::{CallRun, Leg, Outcome};
 pub use effects::{Effect, Effects};

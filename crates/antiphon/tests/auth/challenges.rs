@@ -4,7 +4,7 @@
 
 use crate::common::{
     askable, fixture,
-    post::{Got, correct, post, post_body, set},
+    post::{HttpReply, correct, post, post_body, set},
     request, runs, start,
 };
 use antiphon::{
@@ -52,7 +52,7 @@ fn message() -> Value {
     request(1, method, params)
 }
 
-fn challenge(got: &Got) -> Option<&str> {
+fn challenge(got: &HttpReply) -> Option<&str> {
     got.headers.get("www-authenticate").map(|value| value.to_str().unwrap())
 }
 
@@ -164,7 +164,7 @@ async fn where_the_token_stands_on_the_ladder() {
     }
 }
 
-async fn ask(options: HttpOptions, method: Method, path: &str) -> Got {
+async fn ask(options: HttpOptions, method: Method, path: &str) -> HttpReply {
     let service = HttpService::new(fixture(|builder| builder).server, options);
     // From anywhere: a page in a browser may ask, under any name of the host.
     let request = Request::builder().method(method).uri(path).header("origin", "https://page.example.com");
@@ -199,17 +199,15 @@ async fn clients_learn_where_tokens_come_from() {
         assert_eq!(got.headers.contains_key("allow"), status == 405, "{method}");
         assert_eq!(got.headers.contains_key("access-control-allow-headers"), status == 204, "{method}");
     }
-    // A router that leads there by itself has no path for us.
-    assert_eq!(ask(options(auth()).path(None), Method::GET, METADATA).await.status, 200);
     let elsewhere = "/.well-known/oauth-protected-resource";
-    assert_eq!(ask(options(auth()), Method::GET, elsewhere).await.status, 404);
+    assert_eq!(ask(options(auth()), Method::GET, elsewhere).await.status, 405);
     // Who has nobody to name serves none, and names none.
     let alone = || ResourceServer::builder(RESOURCE).verifier(tokens());
     assert_eq!(alone().build().unwrap().metadata_path(), None);
-    assert_eq!(ask(options(alone()), Method::GET, METADATA).await.status, 404);
+    assert_eq!(ask(options(alone()), Method::GET, METADATA).await.status, 405);
     let service = HttpService::new(fixture(|builder| builder).server, options(alone()));
     assert_eq!(challenge(&post(&service, correct(&message())).await), Some("Bearer"));
-    assert_eq!(ask(HttpOptions::default(), Method::GET, METADATA).await.status, 404);
+    assert_eq!(ask(HttpOptions::default(), Method::GET, METADATA).await.status, 405);
 }
 
 /// Introspection that is down.

@@ -2,7 +2,7 @@
 #![cfg(feature = "auth")]
 
 use crate::auth_support::{issuer_server::IssuerServer, *};
-use crate::common::{Fixture, askable, post::Got, request, runs};
+use crate::common::{Fixture, askable, post::HttpReply, request, runs};
 use antiphon::serve::http::{
     HttpService,
     auth::{Issuer, ResourceServer},
@@ -13,32 +13,32 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 
 /// A service whose issuer publishes its keys at `/jwks` of a server.
-struct World {
+struct IssuerFixture {
     issuer: IssuerServer,
     service: HttpService,
     fixture: Fixture,
 }
 
-async fn world(issuer: Issuer, server: IssuerServer) -> World {
+async fn keyed(issuer: Issuer, server: IssuerServer) -> IssuerFixture {
     let (service, fixture) = behind(ResourceServer::builder(RESOURCE).issuer(issuer), |builder| builder);
-    World { issuer: server, service, fixture }
+    IssuerFixture { issuer: server, service, fixture }
 }
 
-async fn publishing(keys: &[&Key]) -> World {
+async fn publishing(keys: &[&Key]) -> IssuerFixture {
     let server = IssuerServer::start().await;
     server.set("/jwks", 200, key_set(keys));
-    world(Issuer::new(ISSUER).jwks_url(server.url("/jwks")), server).await
+    keyed(Issuer::new(ISSUER).jwks_url(server.url("/jwks")), server).await
 }
 
-impl World {
-    async fn send(&self, key: &Key) -> Got {
+impl IssuerFixture {
+    async fn send(&self, key: &Key) -> HttpReply {
         let mut claims = claims("alice@app", "");
         claims["exp"] = json!(now() + 1_000_000);
         send(&self.service, &message(), &key.sign(&claims)).await
     }
 
     #[track_caller]
-    fn check(&self, what: &str, got: &Got, status: u16, fetches: usize) {
+    fn check(&self, what: &str, got: &HttpReply, status: u16, fetches: usize) {
         assert_eq!(got.status, status, "{what}: {:?}", got.body);
         assert_eq!(self.issuer.asked().len(), fetches, "{what}: {:?}", self.issuer.asked());
     }
@@ -56,90 +56,90 @@ fn message() -> Value {
 #[tokio::test]
 async fn many_who_come_at_once_wait_for_one_fetch() {
     let key = Key::new("one", "ES256");
-    let world = publishing(&[&key]).await;
-    world.issuer.hold();
-    let all = join_all((0..50).map(|_| world.send(&key)));
+    let keyed = publishing(&[&key]).await;
+    keyed.issuer.hold();
+    let all = join_all((0..50).map(|_| keyed.send(&key)));
     let release = async {
-        world.issuer.asked_again().await;
-        world.issuer.release();
+        keyed.issuer.asked_again().await;
+        keyed.issuer.release();
     };
     let (all, ()) = tokio::join!(all, release);
     for got in all {
-        world.check("one of many", &got, 200, 1);
+        keyed.check("one of many", &got, 200, 1);
     }
-    let got = world.send(&key).await;
-    world.check("afterwards", &got, 200, 1);
+    let got = keyed.send(&key).await;
+    keyed.check("afterwards", &got, 200, 1);
 }
 
 #[tokio::test]
 async fn keys_rotate() {
     let (old, new) = (Key::new("old", "RS256"), Key::new("new", "ES256"));
-    let world = publishing(&[&old]).await;
-    world.check("the old key", &world.send(&old).await, 200, 1);
+    let keyed = publishing(&[&old]).await;
+    keyed.check("the old key", &keyed.send(&old).await, 200, 1);
     // Both are published; tokens of the new one come.
-    world.issuer.set("/jwks", 200, key_set(&[&old, &new]));
-    world.check("the new key, too early to ask again", &world.send(&new).await, 401, 1);
-    world.later(30);
-    world.check("the new key", &world.send(&new).await, 200, 2);
-    world.check("the old key beside it", &world.send(&old).await, 200, 2);
+    keyed.issuer.set("/jwks", 200, key_set(&[&old, &new]));
+    keyed.check("the new key, too early to ask again", &keyed.send(&new).await, 401, 1);
+    keyed.later(30);
+    keyed.check("the new key", &keyed.send(&new).await, 200, 2);
+    keyed.check("the old key beside it", &keyed.send(&old).await, 200, 2);
     // The old one is taken out.
-    world.issuer.set("/jwks", 200, key_set(&[&new]));
-    world.later(299);
-    world.check("the old key, while the set is fresh", &world.send(&old).await, 200, 2);
-    world.later(301);
-    world.check("the old key, ten minutes later", &world.send(&old).await, 401, 3);
-    world.check("the new key still", &world.send(&new).await, 200, 3);
+    keyed.issuer.set("/jwks", 200, key_set(&[&new]));
+    keyed.later(299);
+    keyed.check("the old key, while the set is fresh", &keyed.send(&old).await, 200, 2);
+    keyed.later(301);
+    keyed.check("the old key, ten minutes later", &keyed.send(&old).await, 401, 3);
+    keyed.check("the new key still", &keyed.send(&new).await, 200, 3);
 }
 
 /// Fetched in advance: nobody waits, and what is there is used meanwhile.
 #[tokio::test]
 async fn a_set_that_ages_is_fetched_while_it_is_used() {
     let key = Key::new("one", "ES256");
-    let world = publishing(&[&key]).await;
-    world.check("first", &world.send(&key).await, 200, 1);
-    world.issuer.asked_again().await;
-    world.issuer.hold();
-    world.later(300);
-    assert_eq!(world.send(&key).await.status, 200);
+    let keyed = publishing(&[&key]).await;
+    keyed.check("first", &keyed.send(&key).await, 200, 1);
+    keyed.issuer.asked_again().await;
+    keyed.issuer.hold();
+    keyed.later(300);
+    assert_eq!(keyed.send(&key).await.status, 200);
     // The fetch is under way, and answers nobody yet.
-    world.issuer.asked_again().await;
-    world.check("meanwhile", &world.send(&key).await, 200, 2);
-    world.issuer.release();
-    world.later(300);
-    world.check("ten minutes later", &world.send(&key).await, 200, 2);
+    keyed.issuer.asked_again().await;
+    keyed.check("meanwhile", &keyed.send(&key).await, 200, 2);
+    keyed.issuer.release();
+    keyed.later(300);
+    keyed.check("ten minutes later", &keyed.send(&key).await, 200, 2);
 }
 
 #[tokio::test]
 async fn a_flood_of_unknown_keys_asks_the_issuer_once() {
     let (key, stranger) = (Key::new("one", "ES256"), Key::new("invented", "ES256"));
-    let world = publishing(&[&key]).await;
-    world.check("first", &world.send(&key).await, 200, 1);
-    world.later(30);
+    let keyed = publishing(&[&key]).await;
+    keyed.check("first", &keyed.send(&key).await, 200, 1);
+    keyed.later(30);
     for round in 0..3 {
-        let all = join_all((0..100).map(|_| world.send(&stranger))).await;
+        let all = join_all((0..100).map(|_| keyed.send(&stranger))).await;
         for got in &all {
-            world.check("invented", got, 401, 2 + round);
+            keyed.check("invented", got, 401, 2 + round);
         }
-        world.check("who has a good one", &world.send(&key).await, 200, 2 + round);
-        world.later(30);
+        keyed.check("who has a good one", &keyed.send(&key).await, 200, 2 + round);
+        keyed.later(30);
     }
-    assert_eq!(runs(&world.fixture.runs), 4);
+    assert_eq!(runs(&keyed.fixture.runs), 4);
 }
 
 /// A cancelled request does not cancel the fetch of the keys: otherwise one client could keep the keys from all others.
 #[tokio::test]
 async fn a_fetch_goes_on_without_who_began_it() {
     let key = Key::new("one", "ES256");
-    let world = publishing(&[&key]).await;
-    world.issuer.hold();
+    let keyed = publishing(&[&key]).await;
+    keyed.issuer.hold();
     tokio::select! {
         biased;
-        got = world.send(&key) => panic!("answered: {:?}", got.body),
-        () = world.issuer.asked_again() => {}
+        got = keyed.send(&key) => panic!("answered: {:?}", got.body),
+        () = keyed.issuer.asked_again() => {}
     }
-    let waits = world.send(&key);
-    world.issuer.release();
-    world.check("who comes next", &waits.await, 200, 1);
+    let waits = keyed.send(&key);
+    keyed.issuer.release();
+    keyed.check("who comes next", &waits.await, 200, 1);
 }
 
 #[tokio::test]
@@ -156,42 +156,42 @@ async fn an_issuer_that_is_down_closes_the_door() {
         ("too many keys", 200, json!({"keys": vec![key.public(); 101]}).to_string()),
         ("too long", 200, format!("{good}{}", " ".repeat(256 * 1024))),
     ] {
-        let world = publishing(&[]).await;
-        world.issuer.set("/jwks", status, body);
-        let got = world.send(&key).await;
-        world.check(what, &got, 503, 1);
+        let keyed = publishing(&[]).await;
+        keyed.issuer.set("/jwks", status, body);
+        let got = keyed.send(&key).await;
+        keyed.check(what, &got, 503, 1);
         // Another token would not help: nobody is told to get one.
         assert_eq!((challenge(&got), &got.headers["retry-after"]), (None, &"5".parse().unwrap()), "{what}");
-        world.check(what, &world.send(&key).await, 503, 1);
-        assert_eq!(runs(&world.fixture.runs), 0, "{what}");
-        world.issuer.set("/jwks", 200, &good);
-        world.later(5);
-        world.check("back again", &world.send(&key).await, 200, 2);
+        keyed.check(what, &keyed.send(&key).await, 503, 1);
+        assert_eq!(runs(&keyed.fixture.runs), 0, "{what}");
+        keyed.issuer.set("/jwks", 200, &good);
+        keyed.later(5);
+        keyed.check("back again", &keyed.send(&key).await, 200, 2);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_issuer_that_says_nothing_is_waited_for_in_vain() {
     let key = Key::new("one", "ES256");
-    let world = publishing(&[&key]).await;
-    world.issuer.hold();
-    assert_eq!(world.send(&key).await.status, 503);
+    let keyed = publishing(&[&key]).await;
+    keyed.issuer.hold();
+    assert_eq!(keyed.send(&key).await.status, 503);
 }
 
 #[tokio::test]
 async fn keys_are_kept_for_an_hour_without_their_issuer() {
     let key = Key::new("one", "ES256");
-    let world = publishing(&[&key]).await;
-    world.check("first", &world.send(&key).await, 200, 1);
-    world.issuer.set("/jwks", 500, "");
-    world.later(3599);
-    world.check("59 minutes later", &world.send(&key).await, 200, 2);
-    world.check("and no more often", &world.send(&key).await, 200, 2);
-    world.later(1);
-    world.check("an hour later", &world.send(&key).await, 503, 2);
-    world.issuer.set("/jwks", 200, key_set(&[&key]));
-    world.later(30);
-    world.check("back again", &world.send(&key).await, 200, 3);
+    let keyed = publishing(&[&key]).await;
+    keyed.check("first", &keyed.send(&key).await, 200, 1);
+    keyed.issuer.set("/jwks", 500, "");
+    keyed.later(3599);
+    keyed.check("59 minutes later", &keyed.send(&key).await, 200, 2);
+    keyed.check("and no more often", &keyed.send(&key).await, 200, 2);
+    keyed.later(1);
+    keyed.check("an hour later", &keyed.send(&key).await, 503, 2);
+    keyed.issuer.set("/jwks", 200, key_set(&[&key]));
+    keyed.later(30);
+    keyed.check("back again", &keyed.send(&key).await, 200, 3);
 }
 
 #[tokio::test]
@@ -216,11 +216,11 @@ async fn keys_are_found_by_the_metadata_of_their_issuer() {
         let keys_at = if keys_at.is_empty() { server.url("/keys") } else { keys_at.to_owned() };
         server.set(place, 200, json!({"issuer": server.url(issuer), "jwks_uri": keys_at}));
         server.set("/keys", 200, key_set(&[&key]));
-        let world = world(Issuer::new(&name), server).await;
+        let keyed = keyed(Issuer::new(&name), server).await;
         let mut claims = claims("alice@app", "");
         claims["iss"] = json!(name);
-        let got = send(&world.service, &message(), &key.sign(&claims)).await;
-        assert_eq!(got.status, expected, "{what}: {:?} {:?}", got.body, world.issuer.asked());
+        let got = send(&keyed.service, &message(), &key.sign(&claims)).await;
+        assert_eq!(got.status, expected, "{what}: {:?} {:?}", got.body, keyed.issuer.asked());
     }
 }
 
@@ -228,24 +228,24 @@ async fn keys_are_found_by_the_metadata_of_their_issuer() {
 #[tokio::test]
 async fn an_issuer_that_is_held_up_holds_up_strangers_alone() {
     let (key, stranger) = (Key::new("one", "ES256"), Key::new("invented", "ES256"));
-    let world = publishing(&[&key]).await;
-    world.check("first", &world.send(&key).await, 200, 1);
-    world.issuer.asked_again().await;
-    world.issuer.hold();
-    world.later(30);
-    let strangers = join_all((0..50).map(|_| world.send(&stranger)));
+    let keyed = publishing(&[&key]).await;
+    keyed.check("first", &keyed.send(&key).await, 200, 1);
+    keyed.issuer.asked_again().await;
+    keyed.issuer.hold();
+    keyed.later(30);
+    let strangers = join_all((0..50).map(|_| keyed.send(&stranger)));
     let others = async {
-        world.issuer.asked_again().await;
+        keyed.issuer.asked_again().await;
         // Nothing has answered, and nothing will before this is over.
         for _ in 0..3 {
-            world.check("a known key", &world.send(&key).await, 200, 2);
-            world.later(30);
+            keyed.check("a known key", &keyed.send(&key).await, 200, 2);
+            keyed.later(30);
         }
-        world.issuer.release();
+        keyed.issuer.release();
     };
     let (strangers, ()) = tokio::join!(strangers, others);
     for got in strangers {
-        world.check("invented", &got, 401, 2);
+        keyed.check("invented", &got, 401, 2);
     }
 }
 
@@ -253,14 +253,14 @@ async fn an_issuer_that_is_held_up_holds_up_strangers_alone() {
 #[tokio::test(start_paused = true)]
 async fn an_issuer_that_falls_silent_is_done_without_for_an_hour() {
     let key = Key::new("one", "ES256");
-    let world = publishing(&[&key]).await;
-    world.check("first", &world.send(&key).await, 200, 1);
-    world.issuer.hold();
+    let keyed = publishing(&[&key]).await;
+    keyed.check("first", &keyed.send(&key).await, 200, 1);
+    keyed.issuer.hold();
     for (what, later, status) in
         [("ten minutes later", 600, 200), ("59 minutes later", 2_999, 200), ("an hour later", 1, 503)]
     {
-        world.later(later);
-        assert_eq!(world.send(&key).await.status, status, "{what}");
+        keyed.later(later);
+        assert_eq!(keyed.send(&key).await.status, status, "{what}");
     }
 }
 

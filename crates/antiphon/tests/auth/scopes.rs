@@ -6,7 +6,7 @@ use crate::common;
 use crate::auth_support::*;
 use crate::common::{
     Over, answers,
-    post::{Got, correct, post},
+    post::{HttpReply, correct, post},
     request, state_of, with,
 };
 use antiphon::{
@@ -83,7 +83,7 @@ pub(crate) fn guarded() -> [(&'static str, Value); 4] {
 }
 
 #[track_caller]
-fn assert_short(what: &str, got: &Got) {
+fn assert_short(what: &str, got: &HttpReply) {
     got.check(what, (403, -32600));
     let expected = expected_challenge("error=\"insufficient_scope\", scope=\"mcp write orders\"");
     assert_eq!(challenge(got), Some(&*expected), "{what}");

@@ -4,7 +4,7 @@
 use crate::auth_support::*;
 use crate::common::{
     answers,
-    post::{Got, post, set},
+    post::{HttpReply, post, set},
 };
 use crate::scopes::{asking, guarded};
 use antiphon::{
@@ -48,7 +48,7 @@ fn legacy(method: Method, body: Option<&Value>, session: Option<&str>) -> Reques
     request.body(body.into()).unwrap()
 }
 
-async fn as_user(service: &HttpService, mut request: Request<Bytes>, token: Option<&str>) -> Got {
+async fn as_user(service: &HttpService, mut request: Request<Bytes>, token: Option<&str>) -> HttpReply {
     if let Some(token) = token {
         set(&mut request, "authorization", &[&format!("Bearer {token}")]);
     }

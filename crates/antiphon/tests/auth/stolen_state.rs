@@ -7,7 +7,7 @@ use crate::common;
 use crate::auth_support::*;
 use crate::common::{
     answers, askable,
-    post::{Got, correct, post},
+    post::{HttpReply, correct, post},
     request, runs, state_of, with,
 };
 use antiphon::{
@@ -65,7 +65,7 @@ impl Keys {
     }
 }
 
-async fn send_as(service: &HttpService, message: &Value, token: Option<&str>) -> Got {
+async fn send_as(service: &HttpService, message: &Value, token: Option<&str>) -> HttpReply {
     match token {
         Some(token) => send(service, message, token).await,
         None => post(service, correct(message)).await,
@@ -73,7 +73,7 @@ async fn send_as(service: &HttpService, message: &Value, token: Option<&str>) ->
 }
 
 #[track_caller]
-fn assert_frozen(what: &str, got: &Got) {
+fn assert_frozen(what: &str, got: &HttpReply) {
     let expected = json!({"jsonrpc": "2.0", "id": 9, "error": {
         "code": -32602,
         "message": "Invalid or expired requestState",

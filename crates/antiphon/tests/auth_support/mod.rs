@@ -32,7 +32,7 @@ use ring::{
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 
-use crate::common::{self, Fixture, post::Got};
+use crate::common::{self, Fixture, post::HttpReply};
 
 pub const RESOURCE: &str = "https://api.example.com/mcp";
 pub const ISSUER: &str = "https://issuer.example.com";
@@ -191,12 +191,12 @@ pub fn bearing(message: &Value, token: &str) -> Request<Bytes> {
     request
 }
 
-pub async fn send(service: &HttpService, message: &Value, token: &str) -> Got {
+pub async fn send(service: &HttpService, message: &Value, token: &str) -> HttpReply {
     common::post::post(service, bearing(message, token)).await
 }
 
 /// The value of `WWW-Authenticate`.
-pub fn challenge(got: &Got) -> Option<&str> {
+pub fn challenge(got: &HttpReply) -> Option<&str> {
     got.headers.get("www-authenticate").map(|value| value.to_str().unwrap())
 }
 

@@ -66,7 +66,7 @@ async fn a_question_is_asked_once_and_a_step_runs_once() {
             json!({"place": accept(json!({"region": "eu"})), "confirm": accept(json!({"ok": true}))});
         given = talk.rounds.last().unwrap().iter().map(|key| (key.clone(), answers[key].clone())).collect();
     }
-    assert_eq!(said(&reply), "db-eu-32 is yours.");
+    assert_eq!(result_text(&reply), "db-eu-32 is yours.");
     assert_eq!(talk.rounds, [["place"], ["confirm"]]);
     // Three legs, the first two of which were checked.
     assert_eq!((RUNS.load(Ordering::Relaxed), CREATED.load(Ordering::Relaxed)), (5, 1));
@@ -88,7 +88,7 @@ async fn questions_that_are_joined_leave_in_one_round() {
         "sure": accept(json!({"ok": false})),
         "roots": {"roots": []},
     });
-    assert_eq!(said(&talk.through(&server, &answers).await), "eu false 0");
+    assert_eq!(result_text(&talk.through(&server, &answers).await), "eu false 0");
     assert_eq!(talk.rounds, [["place", "sure", "roots"]]);
 }
 
@@ -102,7 +102,7 @@ async fn a_refusal_that_is_unwrapped_says_who_refused_what() {
         ("cancel", "The user dismissed `place` without an answer: Where?"),
     ] {
         let reply = ToolCall::new(json!({})).through(&server, &json!({"place": {"action": action}})).await;
-        assert_eq!((said(&reply).as_str(), &reply["result"]["isError"]), (said_then, &json!(true)));
+        assert_eq!((result_text(&reply).as_str(), &reply["result"]["isError"]), (said_then, &json!(true)));
     }
 }
 
@@ -116,7 +116,7 @@ async fn an_error_that_is_swallowed_loses_no_question() {
     }));
     let reply =
         ToolCall::new(json!({})).through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
-    assert_eq!(said(&reply), "eu");
+    assert_eq!(result_text(&reply), "eu");
 }
 
 #[tokio::test]
@@ -137,6 +137,6 @@ async fn a_race_has_the_same_winner_on_every_leg() {
     }));
     let answers = json!({"place": accept(json!({"region": "eu"})), "confirm": accept(json!({"ok": true}))});
     let mut talk = ToolCall::new(json!({}));
-    assert_eq!(said(&talk.through(&server, &answers).await), "here true");
+    assert_eq!(result_text(&talk.through(&server, &answers).await), "here true");
     assert_eq!(talk.rounds, [["confirm"]]);
 }

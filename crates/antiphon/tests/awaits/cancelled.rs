@@ -19,13 +19,13 @@ use tokio::sync::{mpsc, watch};
 
 /// A handler's channel to the test, and the gate that lets its step continue.
 #[derive(Clone)]
-struct Told {
+struct HandlerEvents {
     events: mpsc::UnboundedSender<&'static str>,
     open: watch::Receiver<bool>,
 }
 
-impl Told {
-    fn tell(&self, event: &'static str) {
+impl HandlerEvents {
+    fn send(&self, event: &'static str) {
         let _ = self.events.send(event);
     }
 
@@ -36,25 +36,25 @@ impl Told {
 
     /// Does the work of the step.
     async fn work(&self, ctx: &Ctx) -> Result<()> {
-        self.tell("begun");
+        self.send("begun");
         self.opened().await?;
         ctx.report_progress(2.0, None, None);
-        self.tell("done");
+        self.send("done");
         Ok(())
     }
 }
 
-/// Tells that the handler was dropped.
-struct Guard(Told);
+/// Sends an event when the handler is dropped.
+struct Guard(HandlerEvents);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.tell("dropped");
+        self.0.send("dropped");
     }
 }
 
 /// A handler whose step is at one place of its body.
-type Handler = for<'a> fn(&'a Ctx, &'a Told) -> BoxFuture<'a, Result<()>>;
+type Handler = for<'a> fn(&'a Ctx, &'a HandlerEvents) -> BoxFuture<'a, Result<()>>;
 
 /// Returns the closure unchanged. The bound lets its future borrow the context.
 fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<()>>>(handler: F) -> F {
@@ -70,15 +70,15 @@ struct Rig {
 fn rig(handler: Handler, change: impl FnOnce(Limits) -> Limits) -> Rig {
     let (sender, events) = mpsc::unbounded_channel();
     let (open, opened) = watch::channel(false);
-    let told = Told { events: sender, open: opened };
+    let handler_events = HandlerEvents { events: sender, open: opened };
     let tool = Tool::new(
         "t",
         lent(move |ctx, _| {
-            let told = told.clone();
+            let events = handler_events.clone();
             Box::pin(async move {
-                let guard = Guard(told.clone());
-                handler(ctx, &told).await?;
-                guard.0.tell("behind");
+                let guard = Guard(events.clone());
+                handler(ctx, &events).await?;
+                guard.0.send("behind");
                 Ok(())
             })
         }),
@@ -93,7 +93,7 @@ impl Rig {
         assert_eq!(soon(self.events.recv()).await, Some(expected));
     }
 
-    /// Nothing more is told: the handler, which holds the sender but for the tool's own, says all it says before this.
+    /// No further event arrives: the handler owns the last sender besides the tool's own, and has sent all its events.
     fn receive_no_more(&mut self) {
         assert_eq!(self.events.try_recv().ok(), None);
     }
@@ -113,13 +113,13 @@ fn call() -> Value {
     request(1, "tools/call", json!({"name": "t", "arguments": {}, "_meta": meta}))
 }
 
-fn one_step<'a>(ctx: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
-    Box::pin(async { Ok(ctx.step("work", async |_| told.work(ctx).await).await?) })
+fn one_step<'a>(ctx: &'a Ctx, events: &'a HandlerEvents) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async { Ok(ctx.step("work", async |_| events.work(ctx).await).await?) })
 }
 
-fn no_step<'a>(_: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
+fn no_step<'a>(_: &'a Ctx, events: &'a HandlerEvents) -> BoxFuture<'a, Result<()>> {
     Box::pin(async {
-        told.tell("begun");
+        events.send("begun");
         std::future::pending().await
     })
 }
@@ -217,11 +217,11 @@ async fn without_a_step_the_handler_is_dropped_at_once() {
 }
 
 /// The line beside the step goes on when the step does.
-fn beside<'a>(ctx: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
+fn beside<'a>(ctx: &'a Ctx, events: &'a HandlerEvents) -> BoxFuture<'a, Result<()>> {
     Box::pin(async {
-        let work = async { ctx.step("work", async |_| told.work(ctx).await).await };
+        let work = async { ctx.step("work", async |_| events.work(ctx).await).await };
         let next = async {
-            told.opened().await?;
+            events.opened().await?;
             let () = ctx.step("next", async |_| panic!("no step is begun")).await?;
             Ok::<_, antiphon::Error>(())
         };
@@ -231,21 +231,21 @@ fn beside<'a>(ctx: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
 }
 
 /// Its first branch is ready when the step is.
-fn race<'a>(ctx: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
+fn race<'a>(ctx: &'a Ctx, events: &'a HandlerEvents) -> BoxFuture<'a, Result<()>> {
     Box::pin(async {
-        let timer = async { drop(told.opened().await) };
-        let work = async { ctx.step("work", async |_| told.work(ctx).await).await };
+        let timer = async { drop(events.opened().await) };
+        let work = async { ctx.step("work", async |_| events.work(ctx).await).await };
         match ctx.select("race", (timer, work)).await {
-            Won::A(()) => told.tell("the timer won"),
+            Won::A(()) => events.send("the timer won"),
             Won::B(worked) => worked?,
         }
         Ok(())
     })
 }
 
-fn panics<'a>(ctx: &'a Ctx, told: &'a Told) -> BoxFuture<'a, Result<()>> {
+fn panics<'a>(ctx: &'a Ctx, events: &'a HandlerEvents) -> BoxFuture<'a, Result<()>> {
     Box::pin(async {
-        let work = async { ctx.step("work", async |_| told.work(ctx).await).await };
+        let work = async { ctx.step("work", async |_| events.work(ctx).await).await };
         let _ = tokio::join!(work, async { panic!("a test's own panic") });
         Ok(())
     })

@@ -124,7 +124,7 @@ async fn check(builder: ServerBuilder, expected: (&str, &[bool])) {
     let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(&server, &json!({"place": accept(json!({"region": "eu"}))})).await;
     let asked: Vec<bool> = talk.rounds.iter().map(|round| !round.is_empty()).collect();
-    assert_eq!((said(&reply).as_str(), asked.as_slice()), expected);
+    assert_eq!((result_text(&reply).as_str(), asked.as_slice()), expected);
 }
 
 #[tokio::test]
@@ -176,5 +176,5 @@ async fn a_server_that_drains_sheds() {
     let mut talk = ToolCall::new(json!({}));
     assert_eq!(talk.leg(&server, Value::Null).await["result"]["inputRequests"], json!({}));
     // It was passed, though the client came back to the same one.
-    assert_eq!(said(&talk.leg(&server, Value::Null).await), "2");
+    assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "2");
 }

@@ -7,7 +7,7 @@ use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     OneField, Result,
-    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Server, State, Tool},
+    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Server, State, Tool, with_state},
     testing::{Bench, Effects, Guarantee, ScriptedUser},
     tool,
     wire::{FormField, FormSchema},
@@ -20,7 +20,7 @@ use std::{
 };
 
 #[derive(Deserialize)]
-struct Picked {
+struct FileChoice {
     file: String,
     copies: u8,
     note: Option<String>,
@@ -28,13 +28,13 @@ struct Picked {
 
 /// The questions and the result of a call.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct CallTrace {
     /// The message and the schema of each question, in order.
     asked: Vec<(String, Value)>,
     said: String,
 }
 
-impl Came {
+impl CallTrace {
     fn messages(&self) -> Vec<&str> {
         self.asked.iter().map(|(message, _)| message.as_str()).collect()
     }
@@ -46,13 +46,13 @@ fn question(params: &Value) -> (String, Value) {
 }
 
 /// A call over the sealed state, one question in each round.
-async fn sealed(server: &Server, answers: &[Value]) -> (Came, Vec<String>) {
+async fn sealed(server: &Server, answers: &[Value]) -> (CallTrace, Vec<String>) {
     let (mut talk, mut answers, mut asked) = (ToolCall::new(json!({})), answers.iter(), Vec::new());
     let mut given = Value::Null;
     loop {
         let reply = talk.leg(server, given).await;
         if reply["result"]["resultType"] != "input_required" {
-            return (Came { asked, said: said(&reply) }, talk.rounds.concat());
+            return (CallTrace { asked, said: result_text(&reply) }, talk.rounds.concat());
         }
         let [key] = &talk.rounds.last().unwrap()[..] else { panic!("{reply}") };
         asked.push(question(&reply["result"]["inputRequests"][key]["params"]));
@@ -61,7 +61,7 @@ async fn sealed(server: &Server, answers: &[Value]) -> (Came, Vec<String>) {
 }
 
 /// The same call in a session.
-async fn pushed(server: &Server, answers: &[Value]) -> Came {
+async fn pushed(server: &Server, answers: &[Value]) -> CallTrace {
     let (mut answers, mut asked) = (answers.iter(), Vec::new());
     let mut session = InSession::newest(server).await;
     let mut message = session.asks(1, "tools/call", json!({"name": "t"})).await;
@@ -71,11 +71,11 @@ async fn pushed(server: &Server, answers: &[Value]) -> Came {
         session.answers(&message, answer.clone()).await;
         message = session.receive().await;
     }
-    Came { asked, said: said(&message) }
+    CallTrace { asked, said: result_text(&message) }
 }
 
 /// The call over both carriers, which come to the same. Gives the keys too.
-async fn both(tool: impl Fn() -> Tool, answers: &[Value]) -> (Came, Vec<String>) {
+async fn both(tool: impl Fn() -> Tool, answers: &[Value]) -> (CallTrace, Vec<String>) {
     let server = server(tool());
     let (came, keys) = sealed(&server, answers).await;
     assert_eq!(pushed(&server, answers).await, came);
@@ -100,7 +100,7 @@ fn picking() -> FormSchema {
 async fn the_answer_is_a_type() {
     let tool = || {
         tool!(|ctx| {
-            let picked: Picked = ctx.elicit_with("Which file?", picking()).await?;
+            let picked: FileChoice = ctx.elicit_with("Which file?", picking()).await?;
             Ok(format!("{} {} {:?}", picked.file, picked.copies, picked.note))
         })
     };
@@ -131,7 +131,7 @@ async fn the_answer_is_a_checked_map() {
 async fn an_answer_that_does_not_fit_is_asked_again_with_the_reason() {
     let tool = || {
         tool!(|ctx| {
-            let picked: Picked = ctx.elicit_with("Which file?", picking()).await?;
+            let picked: FileChoice = ctx.elicit_with("Which file?", picking()).await?;
             Ok(picked.file)
         })
     };
@@ -144,7 +144,7 @@ async fn an_answer_that_does_not_fit_is_asked_again_with_the_reason() {
         [
             "Which file?",
             "Which file?\n\nFile must be one of: a.txt, b.txt.",
-            "Which file?\n\ncopies must be at least 1."
+            "Which file?\n\nCopies must be at least 1."
         ]
     );
 }
@@ -153,7 +153,7 @@ async fn an_answer_that_does_not_fit_is_asked_again_with_the_reason() {
 async fn declined_and_cancelled() {
     let form = || {
         tool!(|ctx| {
-            let picked: Picked = ctx.elicit_with("Which file?", picking()).await?;
+            let picked: FileChoice = ctx.elicit_with("Which file?", picking()).await?;
             Ok(picked.file)
         })
     };
@@ -215,7 +215,7 @@ async fn choices_that_change_are_another_question() {
 }
 
 /// A call with answers of this type, under its default key.
-async fn one<T>(contents: &[Value]) -> (Came, Vec<String>)
+async fn one<T>(contents: &[Value]) -> (CallTrace, Vec<String>)
 where
     T: OneField + DeserializeOwned + Debug + Send + 'static,
 {
@@ -226,26 +226,26 @@ where
 #[tokio::test]
 async fn a_text_a_yes_or_no_and_numbers_are_answers() {
     let value = |value: Value| [json!({ "value": value })];
-    let said = |(came, keys): (Came, Vec<String>)| (came.said, keys.concat());
-    let is = |said: &str, key: &str| (said.to_owned(), key.to_owned());
-    assert_eq!(said(one::<String>(&value(json!("orders"))).await), is("\"orders\"", "text"));
-    assert_eq!(said(one::<bool>(&value(json!(true))).await), is("true", "yes_no"));
-    assert_eq!(said(one::<f64>(&value(json!(2))).await), is("2.0", "number"));
-    assert_eq!(said(one::<f64>(&value(json!(2.5))).await), is("2.5", "number"));
-    assert_eq!(said(one::<u8>(&value(json!(255))).await), is("255", "number"));
-    assert_eq!(said(one::<i16>(&value(json!(-7.0))).await), is("-7", "number"));
-    assert_eq!(said(one::<i64>(&value(json!(i64::MIN))).await), is(&i64::MIN.to_string(), "number"));
-    assert_eq!(said(one::<u64>(&value(json!(u64::MAX))).await), is(&u64::MAX.to_string(), "number"));
+    let result = |(came, keys): (CallTrace, Vec<String>)| (came.said, keys.concat());
+    let is = |text: &str, key: &str| (text.to_owned(), key.to_owned());
+    assert_eq!(result(one::<String>(&value(json!("orders"))).await), is("\"orders\"", "text"));
+    assert_eq!(result(one::<bool>(&value(json!(true))).await), is("true", "yes_no"));
+    assert_eq!(result(one::<f64>(&value(json!(2))).await), is("2.0", "number"));
+    assert_eq!(result(one::<f64>(&value(json!(2.5))).await), is("2.5", "number"));
+    assert_eq!(result(one::<u8>(&value(json!(255))).await), is("255", "number"));
+    assert_eq!(result(one::<i16>(&value(json!(-7.0))).await), is("-7", "number"));
+    assert_eq!(result(one::<i64>(&value(json!(i64::MIN))).await), is(&i64::MIN.to_string(), "number"));
+    assert_eq!(result(one::<u64>(&value(json!(u64::MAX))).await), is(&u64::MAX.to_string(), "number"));
 }
 
 #[tokio::test]
 async fn an_integer_out_of_range_is_asked_again() {
     let values = |values: [Value; 3]| values.map(|value| json!({ "value": value }));
     let (came, _) = one::<u8>(&values([json!(256), json!(-1), json!(7)])).await;
-    let again = ["What?", "What?\n\nvalue must be at most 255.", "What?\n\nvalue must be at least 0."];
+    let again = ["What?", "What?\n\nValue must be at most 255.", "What?\n\nValue must be at least 0."];
     assert_eq!((came.said.as_str(), came.messages()), ("7", again.to_vec()));
     let (came, _) = one::<i32>(&values([json!("7"), json!(7.5), json!(-7)])).await;
-    let whole = "What?\n\nvalue must be a whole number.";
+    let whole = "What?\n\nValue must be a whole number.";
     assert_eq!((came.said.as_str(), came.messages()), ("-7", vec!["What?", whole, whole]));
     // What the form cannot say to a client that rounds, the type says.
     let beyond = json!(i64::MAX as u64 + 1);
@@ -253,7 +253,7 @@ async fn an_integer_out_of_range_is_asked_again() {
     let again = [
         "What?",
         "What?\n\nThe answer could not be read.",
-        "What?\n\nvalue must be at most 18446744073709551615.",
+        "What?\n\nValue must be at most 18446744073709551615.",
     ];
     assert_eq!((came.said.as_str(), came.messages()), ("7", again.to_vec()));
 }
@@ -340,24 +340,44 @@ async fn a_form_that_cannot_be_asked_is_refused_in_words() {
     is_refused(titled, "the form has no field `value`").await;
 }
 
-/// A secret is the author's to keep out of a form that the program makes.
+/// > Servers **MUST NOT** use form mode elicitation to request sensitive information such as passwords, API keys,
+/// > access tokens, or payment credentials
 #[tokio::test]
-async fn names_are_left_as_they_are() {
-    let tool = || {
+async fn secrets_are_not_asked_with_a_form_of_the_program() {
+    for name in ["password", "apiKey", "card-number"] {
+        let fault = format!("field `{name}`: a secret must not pass through the client");
+        let awaited = move || {
+            let ask = async |name: &'static str, ctx: &Ctx, _: NoArguments| -> Result<String> {
+                let form = FormSchema::new(vec![FormField::text("kind"), FormField::text(name)]);
+                let fields: Map<String, Value> = ctx.elicit_with("Which?", form).await?;
+                Ok(Value::from(fields).to_string())
+            };
+            Tool::new("t", with_state(name, ask))
+        };
+        is_refused(awaited, &format!("`form`: {fault}")).await;
+        let by_hand = move || {
+            Tool::new("t", move |_: &Ctx, _: NoArguments| {
+                let form = FormSchema::new(vec![FormField::text(name)]);
+                std::future::ready(Reply::<String>::from(Ask::form("by_hand", "Which?", form)))
+            })
+        };
+        is_refused(by_hand, &format!("`by_hand`: {fault}")).await;
+    }
+    let permitted = || {
         tool!(|ctx| {
-            let form = FormSchema::new(vec![FormField::text("password")]);
+            let form = FormSchema::new(vec![FormField::text("password")]).not_secret("password");
             let fields: Map<String, Value> = ctx.elicit_with("Which kind of password?", form).await?;
             Ok(fields.len().to_string())
         })
     };
-    assert_eq!(both(tool, &[accept(json!({"password": "short"}))]).await.0.said, "1");
+    assert_eq!(both(permitted, &[accept(json!({"password": "short"}))]).await.0.said, "1");
 }
 
 #[tokio::test]
 async fn what_stands_for_an_answer_where_there_are_no_forms() {
     let server = server(tool!(|ctx| {
         let keep = ctx.confirm("Keep?").or_default(true).await?;
-        let form: Result<Picked, _> =
+        let form: Result<FileChoice, _> =
             ctx.elicit_with("Which?", picking()).or_refuse("No forms, no file.").await;
         let name: String = ctx.elicit("Name?").or_default("none".to_owned()).await?;
         Ok(format!("{keep} {name} {}", form.err().unwrap()))
@@ -366,13 +386,13 @@ async fn what_stands_for_an_answer_where_there_are_no_forms() {
     meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
     let message = request(1, "tools/call", json!({"name": "t", "_meta": meta})).to_string();
     let reply = server.respond(message.as_bytes(), &Caller::default()).await.unwrap();
-    assert_eq!(said(&serde_json::from_slice(&reply.body).unwrap()), "true none No forms, no file.");
+    assert_eq!(result_text(&serde_json::from_slice(&reply.body).unwrap()), "true none No forms, no file.");
 }
 
 /// Deletes a file.
 #[tool(needs(form))]
 async fn delete_a_file(ctx: &Ctx, State(effects): State<Effects>) -> Result<String> {
-    let Picked { file, .. } = ctx.elicit_with("Which file?", picking()).await?;
+    let FileChoice { file, .. } = ctx.elicit_with("Which file?", picking()).await?;
     if !ctx.confirm(format!("Delete {file}?")).await? {
         return Ok("kept".to_owned());
     }
@@ -431,7 +451,7 @@ async fn by_hand() {
         "file": accept(json!({"file": "b"})),
     });
     let reply = ToolCall::new(json!({})).through(&server, &answers).await;
-    assert_eq!(said(&reply), "Accept(\"orders\") Accept(3) \"b\"");
+    assert_eq!(result_text(&reply), "Accept(\"orders\") Accept(3) \"b\"");
     let mut session = InSession::newest(&server).await;
     session.send(plain(1, "tools/call", json!({"name": "t"}))).await;
     for _ in 0..3 {
@@ -443,5 +463,5 @@ async fn by_hand() {
         };
         session.answers(&ask, answers[key].clone()).await;
     }
-    assert_eq!(said(&session.receive().await), "Accept(\"orders\") Accept(3) \"b\"");
+    assert_eq!(result_text(&session.receive().await), "Accept(\"orders\") Accept(3) \"b\"");
 }

@@ -26,7 +26,7 @@ fn server(effects: &Effects) -> antiphon::server::ServerBuilder {
         .tool(hurried)
         .tool(patient)
         .tool(huge)
-        .tool(told_of_huge)
+        .tool(report_huge)
         .tool(guarded)
         .tool(reserve)
         .tool(clock)
@@ -101,7 +101,7 @@ async fn huge(ctx: &Ctx) -> Result<String> {
 }
 
 #[tool(needs(form))]
-async fn told_of_huge(ctx: &Ctx) -> Result<String> {
+async fn report_huge(ctx: &Ctx) -> Result<String> {
     let Place { region } = ctx.elicit("Where?").await?;
     let fault = ctx.step::<String, _, _>("read", async |_| Ok("x".repeat(20_000))).await.unwrap_err();
     let Confirm { ok } = ctx.elicit(format!("{:?}", fault.code)).await?;
@@ -113,7 +113,7 @@ async fn a_result_that_is_too_large_is_an_error_for_the_log() {
     call("huge").await.expect_failure("The tool huge failed; the reason is in the server's log");
     let text = "eu true the step has run, but its result cannot be recorded: \
                 it takes 20002 bytes of JSON; the limit is 16384";
-    call("told_of_huge").await.expect_text(text).expect_asked(&["place", "confirm"]);
+    call("report_huge").await.expect_text(text).expect_asked(&["place", "confirm"]);
 }
 
 /// Undoes what was made, unless it comes to the end.

@@ -19,29 +19,29 @@ struct Place {
     region: String,
 }
 
-fn tell(ctx: &Ctx, number: u8) {
+fn notify(ctx: &Ctx, number: u8) {
     ctx.report_progress(number.into(), None, None);
     ctx.log(LogLevel::Info, number);
 }
 
 fn server() -> Server {
     let tool = Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        tell(ctx, 1);
+        notify(ctx, 1);
         let place: Place = ctx.elicit("Where?").await?;
-        tell(ctx, 2);
+        notify(ctx, 2);
         let () = ctx
             .step("create", async |_| {
-                tell(ctx, 3);
+                notify(ctx, 3);
                 Ok(())
             })
             .await?;
-        tell(ctx, 4);
+        notify(ctx, 4);
         ctx.checkpoint().now().await;
-        tell(ctx, 5);
+        notify(ctx, 5);
         let () = ctx.step("charge", async |_| Ok(())).await?;
-        tell(ctx, 6);
+        notify(ctx, 6);
         let again: Place = ctx.elicit("And then?").key("then").await?;
-        tell(ctx, 7);
+        notify(ctx, 7);
         Ok(format!("{} {}", place.region, again.region))
     });
     let builder = Server::builder("told", "1").tool(tool).keys(ring(7)).logging(true);

@@ -15,7 +15,7 @@ struct Text {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Made {
+struct Database {
     id: String,
     region: String,
     euros: u32,
@@ -32,9 +32,9 @@ async fn long(ctx: &Ctx, _: NoArguments) -> Result<String> {
         let answer: Text = ctx.elicit(format!("What about part {round}?")).nth(round).await?;
         let steps = if round < 3 { 4 } else { 3 };
         for step in 0..steps {
-            let made: Made = ctx
+            let made: Database = ctx
                 .step(("create", round * 10 + step), async |s| {
-                    Ok(Made { id: s.key().to_owned(), region: answer.text.clone(), euros: 40 })
+                    Ok(Database { id: s.key().to_owned(), region: answer.text.clone(), euros: 40 })
                 })
                 .await?;
             text.push_str(&made.id[..1]);
@@ -57,7 +57,7 @@ async fn nine_rounds_with_thirty_steps_take_less_than_16_kib() {
         let key = talk.rounds.last().unwrap()[0].clone();
         given = json!({ key: accept(json!({"text": "eu-west-1, for the customers of the north"})) });
     };
-    assert_eq!(said(&reply), "30 steps");
+    assert_eq!(result_text(&reply), "30 steps");
     assert_eq!(talk.rounds.len(), 9);
     assert!(sizes.iter().all(|size| *size < 16 * 1024), "{sizes:?}");
     // It grows with what is recorded, not faster: 30 steps and 9 answers of about 140 bytes each.

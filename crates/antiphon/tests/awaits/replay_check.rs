@@ -52,7 +52,7 @@ fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
     (builder.build().expect("the server can be built"), faults)
 }
 
-fn said_of(faults: &Faults) -> Vec<String> {
+fn fault_texts(faults: &Faults) -> Vec<String> {
     let mut faults: Vec<String> =
         faults.lock().expect("nobody panics with it").iter().map(in_short).collect();
     faults.dedup();
@@ -84,7 +84,7 @@ async fn check_tool(tool: Tool, said_then: &str, expected: &[&str]) {
     let (server, faults) = server(tool, ReplayCheck::Always);
     let reply = ToolCall::new(json!({})).through(&server, &answers()).await;
     assert_eq!(
-        (said(&reply).as_str(), said_of(&faults).as_slice()),
+        (result_text(&reply).as_str(), fault_texts(&faults).as_slice()),
         (said_then, strings(expected).as_slice())
     );
     assert_eq!(load(&server), (0, 0));
@@ -108,7 +108,7 @@ async fn check_first_leg(handler: Handler, expected: &[&str]) {
     let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     // The reply is the same with the check.
     assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
-    assert_eq!(said_of(&faults), strings(expected));
+    assert_eq!(fault_texts(&faults), strings(expected));
 }
 
 fn next(counter: &AtomicU32) -> u32 {
@@ -616,7 +616,7 @@ async fn how_often_is_looked() {
         let (server, faults) = server(tool(handler), how);
         let mut expected = BTreeSet::new();
         for _ in 0..100 {
-            let call = said(&ToolCall::new(json!({})).through(&server, &answers()).await);
+            let call = result_text(&ToolCall::new(json!({})).through(&server, &answers()).await);
             if expects(u8::from_str_radix(&call[..2], 16).unwrap()) {
                 expected.insert(call);
             }

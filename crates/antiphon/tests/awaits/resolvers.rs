@@ -112,16 +112,16 @@ async fn move_folder(
 
 /// Runs once others had their turn, and fails in its own words.
 #[resolver]
-async fn even(count: u32, skip: bool) -> Result<u32, NotEven> {
+async fn even(count: u32, skip: bool) -> Result<u32, OddCount> {
     tokio::task::yield_now().await;
-    if count % 2 == 1 && !skip { Err(NotEven(count)) } else { Ok(count / 2) }
+    if count % 2 == 1 && !skip { Err(OddCount(count)) } else { Ok(count / 2) }
 }
 
 #[derive(Debug)]
-struct NotEven(u32);
+struct OddCount(u32);
 
-impl From<NotEven> for Error {
-    fn from(NotEven(count): NotEven) -> Self {
+impl From<OddCount> for Error {
+    fn from(OddCount(count): OddCount) -> Self {
         Self::user_facing(format!("{count} is odd"))
     }
 }
@@ -285,7 +285,7 @@ fn server(log: &Log) -> Server {
 }
 
 /// The rounds, the functions that ran, and the result of a call.
-struct Came {
+struct CallTrace {
     /// The keys of each round.
     rounds: Vec<Vec<String>>,
     /// The functions that ran, on all legs.
@@ -293,9 +293,9 @@ struct Came {
     result: Value,
 }
 
-impl Came {
+impl CallTrace {
     /// The text of the result, of whatever method; or of the error.
-    fn said(&self) -> String {
+    fn text(&self) -> String {
         let result = &self.result["result"];
         let places = ["/content/0/text", "/messages/0/content/text", "/contents/0/text"];
         let text =
@@ -305,7 +305,7 @@ impl Came {
 }
 
 /// Calls, each leg on an instance of its own, and answers each question by its key.
-async fn call(method: &str, params: Value, answers: &Value) -> Came {
+async fn call(method: &str, params: Value, answers: &Value) -> CallTrace {
     let log = Log::default();
     let (mut rounds, mut more) = (Vec::new(), json!({}));
     let result = loop {
@@ -323,7 +323,7 @@ async fn call(method: &str, params: Value, answers: &Value) -> Came {
         more = json!({"requestState": state_of(&reply), "inputResponses": given});
         rounds.push(round);
     };
-    Came { rounds, ran: std::mem::take(&mut *log.0.lock().unwrap()), result }
+    CallTrace { rounds, ran: std::mem::take(&mut *log.0.lock().unwrap()), result }
 }
 
 fn yes() -> Value {
@@ -335,9 +335,9 @@ fn tool_call(name: &str, arguments: Value) -> Value {
 }
 
 /// A call, its answers, the rounds that it takes and what it says then.
-async fn check(method: &str, params: Value, answers: Value, rounds: &[&[&str]], said: &str) -> Came {
+async fn check(method: &str, params: Value, answers: Value, rounds: &[&[&str]], said: &str) -> CallTrace {
     let came = call(method, params.clone(), &answers).await;
-    assert_eq!((came.said().as_str(), &came.rounds), (said, &owned(rounds)), "{params}, {answers}");
+    assert_eq!((came.text().as_str(), &came.rounds), (said, &owned(rounds)), "{params}, {answers}");
     came
 }
 
@@ -450,7 +450,7 @@ async fn an_error_ends_the_call_as_the_handlers_own_would() {
     assert_eq!(came.result["result"]["isError"], true);
     assert!(!came.result.to_string().contains("digit"), "{}", came.result);
     let came = call("resources/read", json!({"uri": "report://x"}), &Value::Null).await;
-    assert_eq!(came.said(), "Resource not found");
+    assert_eq!(came.text(), "Resource not found");
 }
 
 #[tokio::test(start_paused = true)]

@@ -129,7 +129,7 @@ async fn call(server: &Server, run: usize, rounds: &[&[&str]]) {
     assert_eq!(asked, rounds, "run {run}");
     let mut words: Vec<_> = keys().map(|key| format!("{key}{run}")).collect();
     words.sort_unstable();
-    let mut said: Vec<_> = said(&reply).split(' ').map(str::to_owned).collect();
+    let mut said: Vec<_> = result_text(&reply).split(' ').map(str::to_owned).collect();
     said.sort_unstable();
     assert_eq!(said, words, "run {run}");
 }

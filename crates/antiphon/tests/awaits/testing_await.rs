@@ -140,7 +140,7 @@ async fn a_person_who_is_late() {
 
 /// A finding of the bench in a handler that breaks a rule.
 #[derive(Debug)]
-enum Caught {
+enum FoundBy {
     /// By the results, in these words.
     Result(&'static str),
     /// For it does not run the same way twice.
@@ -151,7 +151,7 @@ enum Caught {
     OneKeyEach(&'static str),
 }
 
-async fn check(handler: Handler, caught: Caught) {
+async fn check(handler: Handler, caught: FoundBy) {
     let report = run_all_faults(handler).await;
     let words =
         |findings: &[Finding]| findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -159,16 +159,16 @@ async fn check(handler: Handler, caught: Caught) {
     let [effects, keys] = [Guarantee::AtLeastOnce, Guarantee::OneKeyEach]
         .map(|guarantee| words(&report.effect_findings(guarantee)));
     match caught {
-        Caught::Replay(text) => {
+        FoundBy::Replay(text) => {
             let found =
                 |finding: &Finding| finding.kind == FindingKind::Replay && finding.text.contains(text);
             assert!(report.findings().iter().any(found), "{caught:?}: {results}");
         }
-        Caught::Result(text) => assert!(results.contains(text), "{caught:?}: {results}"),
-        Caught::Effects(text) => {
+        FoundBy::Result(text) => assert!(results.contains(text), "{caught:?}: {results}"),
+        FoundBy::Effects(text) => {
             assert!(effects.contains(text) && keys.contains(text), "{caught:?}: {effects}")
         }
-        Caught::OneKeyEach(text) => {
+        FoundBy::OneKeyEach(text) => {
             assert_eq!((results.as_str(), effects.as_str()), ("", ""), "{caught:?}");
             assert!(keys.contains(text), "{caught:?}: {keys}");
         }
@@ -187,7 +187,7 @@ async fn an_effect_outside_of_a_step() {
     };
     let text = "without any fault: `mail` happened under the key `to the owner` in the legs 2, 3: \
                 it is outside of a step";
-    check(handler, Caught::Effects(text)).await;
+    check(handler, FoundBy::Effects(text)).await;
 }
 
 /// Its provider cannot know that it is the same charge.
@@ -202,7 +202,7 @@ async fn a_key_that_is_made_anew() {
             Ok(region)
         })
     };
-    check(handler, Caught::Effects("`charge` happened under 2 keys after the first ask, and under 1")).await;
+    check(handler, FoundBy::Effects("`charge` happened under 2 keys after the first ask, and under 1")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +214,7 @@ async fn an_effect_before_the_first_ask() {
             Ok(region)
         })
     };
-    check(handler, Caught::OneKeyEach("`reserve` happened under 2 keys instead of 1 before the first ask"))
+    check(handler, FoundBy::OneKeyEach("`reserve` happened under 2 keys instead of 1 before the first ask"))
         .await;
 }
 
@@ -229,7 +229,7 @@ async fn a_result_that_tells_of_an_effect_before_the_first_ask() {
             Ok(format!("seat {number} in {region}"))
         })
     };
-    check(handler, Caught::Result("move it behind the ask")).await;
+    check(handler, FoundBy::Result("move it behind the ask")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,8 +247,8 @@ async fn an_answer_kept_in_memory() {
             Ok(format!("{kept}, {days}"))
         })
     };
-    check(handler, Caught::Result("crash before leg 3: the call ends with the result")).await;
-    check(handler, Caught::Result("another replica on each leg: the call ends with the result")).await;
+    check(handler, FoundBy::Result("crash before leg 3: the call ends with the result")).await;
+    check(handler, FoundBy::Result("another replica on each leg: the call ends with the result")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,7 +259,7 @@ async fn the_time_in_a_question() {
             Ok(region)
         })
     };
-    check(handler, Caught::Replay("Its text changes each time")).await;
+    check(handler, FoundBy::Replay("Its text changes each time")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,7 +273,7 @@ async fn the_order_of_a_hash_map_in_a_question() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Replay("Its text changes each time")).await;
+    check(handler, FoundBy::Replay("Its text changes each time")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -288,7 +288,7 @@ async fn a_path_that_depends_on_chance() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Replay("the tool now takes a different path")).await;
+    check(handler, FoundBy::Replay("the tool now takes a different path")).await;
 }
 
 /// A deadline for the person is `timeout`: which of the two comes first here, nobody remembers.
@@ -304,7 +304,7 @@ async fn a_question_that_is_given_up() {
             Ok(format!("{region}, {days}"))
         })
     };
-    check(handler, Caught::Replay("dropped the question `region`")).await;
+    check(handler, FoundBy::Replay("dropped the question `region`")).await;
 }
 
 /// Twice the same first request is two calls, and each has its own chance.
@@ -413,7 +413,7 @@ async fn chance_in_a_result() {
             Ok(format!("{region} at {:?}", Instant::now()))
         })
     };
-    check(handler, Caught::Result("the call ends with the result")).await;
+    check(handler, FoundBy::Result("the call ends with the result")).await;
     let person = ScriptedUser::new().accept("region", json!({"region": "eu"}));
     let bench = Bench::new(move |effects| server(effects, handler)).user(person);
     let bench = bench.disregard(|result| result["content"] = json!("of no matter"));

@@ -105,7 +105,7 @@ async fn the_url_is_the_same_on_every_leg_and_instance() {
     assert_eq!(asked(&again, "alice/url#2"), asked(&first, "alice/url#2"));
     talk.leg(&make(), json!({"alice/url#2": {"action": "accept"}})).await;
     let place = json!({"place": accept(json!({"region": "eu"}))});
-    assert_eq!(said(&talk.leg(&make(), place).await), "eu");
+    assert_eq!(result_text(&talk.leg(&make(), place).await), "eu");
     assert_eq!(talk.rounds, [["alice/url#2"], ["alice/url#2"], ["place"]]);
     assert_eq!(*shown.lock().unwrap(), vec![text.clone(); 4]);
     // The page may be behind any instance.
@@ -116,13 +116,15 @@ async fn the_url_is_the_same_on_every_leg_and_instance() {
 #[tokio::test]
 async fn the_page_learns_which_call_it_is() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        ctx.elicit_url("Connect?", |r| format!("https://page.example/{r}")).await?;
+        // The closure is called once in a leg, so that it may move what it holds.
+        let page = String::from("https://page.example/");
+        ctx.elicit_url("Connect?", |r| page + r.as_str()).await?;
         Ok(ctx.call_id().expect("a second leg").to_string())
     }));
     let mut talk = ToolCall::new(json!({}));
     let first = talk.leg(&server, Value::Null).await;
     let seen = UrlRef::verify(&server, &reference(&first, "url"), None).unwrap();
-    assert_eq!(said(&talk.leg(&server, agreed()).await), seen.call_id().to_string());
+    assert_eq!(result_text(&talk.leg(&server, agreed()).await), seen.call_id().to_string());
 }
 
 /// The person who opens the page must be the caller, with any client.
@@ -174,7 +176,6 @@ async fn a_reference_of_elsewhere_or_a_changed_one_does_not_count() {
 
 #[tokio::test]
 async fn a_reference_ends_after_a_day_or_with_its_call() {
-    let skew = Duration::from_secs(60);
     let check = async |call_timeout: Option<Duration>, good_for: Duration| {
         let (clock, hand) = Clock::manual(start());
         let server = changed(consent(), |builder| match call_timeout {
@@ -182,7 +183,7 @@ async fn a_reference_ends_after_a_day_or_with_its_call() {
             None => builder.clock(clock),
         });
         let text = reference(&ToolCall::new(json!({})).leg(&server, Value::Null).await, "url");
-        hand.advance(good_for + skew);
+        hand.advance(good_for);
         assert!(UrlRef::verify(&server, &text, None).is_ok(), "{call_timeout:?}");
         hand.advance(Duration::from_secs(1));
         assert_eq!(UrlRef::verify(&server, &text, None), Err(UrlRefError), "{call_timeout:?}");
@@ -206,9 +207,9 @@ async fn a_question_that_is_asked_after_its_reference_ended_has_a_new_one() {
     let second = reference(&talk.leg(&server, Value::Null).await, "url");
     assert_eq!(UrlRef::verify(&server, &first, None), Err(UrlRefError));
     assert!(UrlRef::verify(&server, &second, None).is_ok());
-    assert_eq!(said(&talk.leg(&server, agreed()).await), "connected");
+    assert_eq!(result_text(&talk.leg(&server, agreed()).await), "connected");
     // An answer to the first belongs to it.
-    assert_eq!(said(&late.leg(&server, agreed()).await), "connected");
+    assert_eq!(result_text(&late.leg(&server, agreed()).await), "connected");
 }
 
 #[tokio::test]
@@ -232,9 +233,9 @@ async fn a_reference_is_no_state_and_a_state_no_reference() {
 }
 
 /// A "key management service" that gives its plaintext, in this spelling.
-struct Spelled(fn(&[u8]) -> String, fn(&str) -> Vec<u8>);
+struct TextCodec(fn(&[u8]) -> String, fn(&str) -> Vec<u8>);
 
-impl Codec for Spelled {
+impl Codec for TextCodec {
     fn seal(&self, plaintext: &[u8]) -> std::result::Result<String, CodecError> {
         Ok((self.0)(plaintext))
     }
@@ -254,11 +255,11 @@ async fn a_codec_must_give_what_can_stand_in_a_url() {
             .filter_map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok())
             .collect()
     }
-    let plain = changed(consent(), |builder| builder.codec(Box::new(Spelled(hex, unhex))));
+    let plain = changed(consent(), |builder| builder.codec(Box::new(TextCodec(hex, unhex))));
     let text = reference(&ToolCall::new(json!({})).leg(&plain, Value::Null).await, "url");
     assert!(UrlRef::verify(&plain, &text, None).is_ok());
     assert_eq!(UrlRef::verify(&plain, &text[2..], None), Err(UrlRefError));
-    let slashed = Spelled(|bytes| format!("a/{}", hex(bytes)), |text| unhex(&text[2..]));
+    let slashed = TextCodec(|bytes| format!("a/{}", hex(bytes)), |text| unhex(&text[2..]));
     let slashed = changed(consent(), |builder| builder.codec(Box::new(slashed)));
     let reply = ToolCall::new(json!({})).leg(&slashed, Value::Null).await;
     assert_eq!(reply["error"]["code"], -32603, "{reply}");
@@ -266,9 +267,9 @@ async fn a_codec_must_give_what_can_stand_in_a_url() {
 
 /// A payment, and the number of times that it was looked up.
 #[derive(Clone, Default)]
-struct Till(Arc<(AtomicBool, AtomicUsize)>);
+struct CashRegister(Arc<(AtomicBool, AtomicUsize)>);
 
-impl Till {
+impl CashRegister {
     fn pay(&self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
@@ -285,7 +286,7 @@ impl Till {
 }
 
 /// A tool that waits until it is paid, and then asks where.
-fn paying(till: &Till) -> Server {
+fn paying(till: &CashRegister) -> Server {
     let till = till.clone();
     server(tool(move |ctx, _| {
         let till = till.clone();
@@ -301,7 +302,7 @@ const LOOKS: usize = 22;
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_finished_is_asked_again_and_once_it_is_nobody_looks_again() {
-    let till = Till::default();
+    let till = CashRegister::default();
     let mut talk = ToolCall::new(json!({}));
     let first = talk.leg(&paying(&till), Value::Null).await;
     assert_eq!((till.looks(), asked(&first, "url")["message"].as_str()), (0, Some("Pay.")));
@@ -318,13 +319,13 @@ async fn what_is_not_finished_is_asked_again_and_once_it_is_nobody_looks_again()
     assert_eq!((talk.rounds.last().unwrap(), till.looks()), (&vec!["place".to_owned()], 1));
     let place = json!({"place": accept(json!({"region": "eu"}))});
     talk.leg(&paying(&till), Value::Null).await;
-    assert_eq!(said(&talk.leg(&paying(&till), place).await), "eu");
+    assert_eq!(result_text(&talk.leg(&paying(&till), place).await), "eu");
     assert_eq!(till.looks(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn it_goes_on_as_soon_as_it_is_finished() {
-    let till = Till::default();
+    let till = CashRegister::default();
     let server = paying(&till);
     let mut talk = ToolCall::new(json!({}));
     talk.leg(&server, Value::Null).await;
@@ -341,7 +342,7 @@ async fn it_goes_on_as_soon_as_it_is_finished() {
 /// > completed
 #[tokio::test(start_paused = true)]
 async fn a_client_that_comes_back_without_an_answer_is_looked_after_once() {
-    let till = Till::default();
+    let till = CashRegister::default();
     let server = paying(&till);
     let mut talk = ToolCall::new(json!({}));
     // Nobody has agreed yet: there is nothing to look at.
@@ -359,12 +360,12 @@ async fn a_client_that_comes_back_without_an_answer_is_looked_after_once() {
     talk.leg(&server, Value::Null).await;
     assert_eq!((talk.rounds.last().unwrap(), till.looks()), (&vec!["place".to_owned()], 1));
     let place = json!({"place": accept(json!({"region": "eu"}))});
-    assert_eq!((said(&talk.leg(&server, place).await).as_str(), till.looks()), ("eu", 0));
+    assert_eq!((result_text(&talk.leg(&server, place).await).as_str(), till.looks()), ("eu", 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn asking_again_ends_with_the_legs_of_the_call() {
-    let server = paying(&Till::default());
+    let server = paying(&CashRegister::default());
     let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(&server, &agreed()).await;
     assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "legs"}), "{reply}");
@@ -373,7 +374,7 @@ async fn asking_again_ends_with_the_legs_of_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_counts_whenever_it_comes() {
-    let till = Till::default();
+    let till = CashRegister::default();
     let server = paying(&till);
     for (action, said_then) in [
         ("decline", "The user declined to answer `url`: Pay."),
@@ -387,7 +388,10 @@ async fn a_refusal_counts_whenever_it_comes() {
             }
             till.looks();
             let reply = talk.leg(&server, json!({"url": {"action": action}})).await;
-            assert_eq!((said(&reply).as_str(), &reply["result"]["isError"]), (said_then, &json!(true)));
+            assert_eq!(
+                (result_text(&reply).as_str(), &reply["result"]["isError"]),
+                (said_then, &json!(true))
+            );
             assert_eq!(till.looks(), 0);
         }
     }
@@ -406,7 +410,7 @@ async fn a_refusal_can_be_had_as_a_value() {
     {
         let answers = json!({"inner/url": {"action": action}, "inner/again": {"action": "decline"}});
         let reply = ToolCall::new(json!({})).through(&server, &answers).await;
-        assert_eq!(said(&reply), format!("{answer:?} inner/again"));
+        assert_eq!(result_text(&reply), format!("{answer:?} inner/again"));
     }
 }
 
@@ -421,11 +425,11 @@ async fn a_check_that_fails_counts_as_not_yet() {
         ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}")).until(look).await?;
         Ok("paid")
     }));
-    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &agreed()).await), "paid");
+    assert_eq!(result_text(&ToolCall::new(json!({})).through(&server, &agreed()).await), "paid");
     assert_eq!(LOOKS.load(Ordering::Relaxed), 5);
 }
 
-/// A check that hangs is given up with the leg's patience, and one that takes part in the call is the author's fault.
+/// A check that hangs ends with the leg's time limit, and a check that takes part in the call is the author's fault.
 #[tokio::test(start_paused = true)]
 async fn a_check_looks_and_does_nothing_else() {
     let hangs = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<&'static str> {
@@ -451,7 +455,7 @@ async fn a_check_looks_and_does_nothing_else() {
 /// Other questions do not wait for a person who pays.
 #[tokio::test(start_paused = true)]
 async fn a_question_beside_the_wait_leaves_at_once() {
-    let till = Till::default();
+    let till = CashRegister::default();
     let server = {
         let till = till.clone();
         server(tool(move |ctx, _| {
@@ -474,7 +478,7 @@ async fn a_question_beside_the_wait_leaves_at_once() {
     talk.leg(&server, place).await;
     assert_eq!(till.looks(), LOOKS);
     till.pay();
-    assert_eq!(said(&talk.leg(&server, agreed()).await), "eu");
+    assert_eq!(result_text(&talk.leg(&server, agreed()).await), "eu");
     assert_eq!(talk.rounds, [vec!["url", "place"], vec!["place"], vec!["url"]]);
 }
 
@@ -521,7 +525,7 @@ async fn too_late(comes_late: bool) {
     let looked = runs(&looks);
     assert_eq!(looked, if comes_late { 2 * LOOKS } else { 3 * LOOKS });
     let place = json!({"place": accept(json!({"region": "eu"}))});
-    assert_eq!(said(&talk.leg(&server, place).await), "The user did not answer `url` in time");
+    assert_eq!(result_text(&talk.leg(&server, place).await), "The user did not answer `url` in time");
     assert_eq!(runs(&looks), looked);
 }
 
@@ -529,7 +533,7 @@ async fn too_late(comes_late: bool) {
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_about_something_else_is_looked_at_anew() {
     static PAYMENT: AtomicUsize = AtomicUsize::new(1);
-    let till = Till::default();
+    let till = CashRegister::default();
     let server = {
         let till = till.clone();
         server(tool(move |ctx, _| {
@@ -603,7 +607,7 @@ async fn a_client_that_opens_no_urls_is_not_asked() {
             Ok("paid")
         });
         let (status, reply) = ask(gives_up, declared).await;
-        assert_eq!((status, said(&reply).as_str()), (200, "Pay in the shop."));
+        assert_eq!((status, result_text(&reply).as_str()), (200, "Pay in the shop."));
     }
     let (_, reply) = ask(consent(), json!({"elicitation": {"url": {}}})).await;
     reference(&reply, "url");
@@ -611,7 +615,7 @@ async fn a_client_that_opens_no_urls_is_not_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn four_kinds_leave_in_one_round_in_source_order() {
-    let till = Till::default();
+    let till = CashRegister::default();
     let server = {
         let till = till.clone();
         server(tool(move |ctx, _| {
@@ -654,6 +658,6 @@ async fn four_kinds_leave_in_one_round_in_source_order() {
     // The others are kept while it is not paid.
     talk.leg(&server, answers.clone()).await;
     till.pay();
-    assert_eq!(said(&talk.leg(&server, agreed()).await), "eu m 0");
+    assert_eq!(result_text(&talk.leg(&server, agreed()).await), "eu m 0");
     assert_eq!(talk.rounds, [vec!["place", "url", "sample", "roots"], vec!["url"]]);
 }

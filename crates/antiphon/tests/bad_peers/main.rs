@@ -21,7 +21,7 @@ use std::{
 
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Came {
+enum CallEnd {
     Good,
     /// The server's error code.
     Refused(i64),
@@ -36,22 +36,22 @@ enum Came {
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(30);
 
-fn limit_of(expected: Came) -> Duration {
-    if expected == Came::Timeout { SHORT } else { LONG }
+fn limit_of(expected: CallEnd) -> Duration {
+    if expected == CallEnd::Timeout { SHORT } else { LONG }
 }
 
 /// One call through a client, as an application makes it.
-async fn call(transport: Arc<dyn Transport>, limit: Duration) -> Came {
+async fn call(transport: Arc<dyn Transport>, limit: Duration) -> CallEnd {
     let modern = Mode::Pinned(ProtocolVersion::V2026_07_28);
     let client = Client::builder("my-host", "1.0").mode(modern).connect(transport);
     let call = Call::tool("x", ()).unwrap().leg_timeout(limit);
     match client.call(call).await {
-        Ok(_) => Came::Good,
+        Ok(_) => CallEnd::Good,
         Err(error) => match error.kind() {
-            ClientErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
-            ClientErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
-            ClientErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
-            ClientErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
+            ClientErrorKind::Request(RequestFault::Transport(error)) => CallEnd::Failed(error.kind()),
+            ClientErrorKind::Request(RequestFault::Server(error)) => CallEnd::Refused(error.code.0),
+            ClientErrorKind::Request(RequestFault::Timeout(_)) => CallEnd::Timeout,
+            ClientErrorKind::Request(RequestFault::Result { .. }) => CallEnd::BadResult,
             other => panic!("{other:?}"),
         },
     }

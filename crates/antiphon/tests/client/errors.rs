@@ -105,14 +105,14 @@ async fn what_the_server_may_not_ask_ends_the_call_before_any_callback() {
         (
             never(),
             asked(json!({"method": "tasks/new"})),
-            &["ask `key`: unknown ask method `tasks/new`"],
-            false,
+            &["the server asked `key` by `tasks/new`, which is unknown here", "fake:server"],
+            true,
         ),
         (
             never(),
             asked(json!({"method": "elicitation/create", "params": {"mode": "voice", "message": ""}})),
-            &["`key`", "unknown elicitation mode `voice`"],
-            false,
+            &["the server asked `key` by `elicitation/create` of the mode `voice`"],
+            true,
         ),
         (
             never(),
@@ -127,7 +127,12 @@ async fn what_the_server_may_not_ask_ends_the_call_before_any_callback() {
             &["is not `input_required`", "it asks `key`: elicitation/create"],
             false,
         ),
-        (never(), raw(json!({"resultType": "task", "content": []})), &["unknown resultType \"task\""], false),
+        (
+            never(),
+            raw(json!({"resultType": "later", "content": []})),
+            &["unknown resultType \"later\""],
+            false,
+        ),
         (
             never(),
             raw(json!({"resultType": "complete", "content": 7})),
@@ -154,6 +159,44 @@ async fn what_the_server_may_not_ask_ends_the_call_before_any_callback() {
         Ok(CreateMessageResult::text("m1", "Paris"))
     });
     fake.client(client).call_tool("t", ()).await.unwrap();
+}
+
+/// A task is no result: neither that of 2025-11-25 and of the draft, nor that of a `resultType`.
+#[tokio::test]
+async fn a_task_is_an_error_that_names_it() {
+    for (result, id) in [
+        (json!({"task": {"taskId": "t-1", "status": "working", "ttl": 60000}}), Some("t-1")),
+        (json!({"resultType": "complete", "task": {"taskId": "t-2"}}), Some("t-2")),
+        (json!({"resultType": "task", "taskId": "t-3", "status": "working"}), Some("t-3")),
+        (json!({"resultType": "task", "content": []}), None),
+    ] {
+        let fake = Fake::script([Reply::Result(result.clone())]);
+        let error = fake.client(builder()).call_tool("slow", ()).await.unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with("tools/call `slow` at fake:server: the server made a task"),
+            "{result}: {text}"
+        );
+        assert!(id.is_none_or(|id| text.contains(&format!("({id:?})"))), "{result}: {text}");
+        assert!(error.is_task() && error.is_unknown_outcome() && !error.is_limit(), "{result}: {error:?}");
+    }
+}
+
+/// The frozen refusal has a text and a code; other SDKs send no `data`.
+#[tokio::test]
+async fn a_refused_state_is_known_by_its_text_as_well() {
+    let refused = |code, text, data| Reply::Refused(code, text, data);
+    for (reply, is) in [
+        (refused(-32602, "Invalid or expired requestState", Value::Null), true),
+        (refused(-32602, "says the server", json!({"reason": "invalid_request_state"})), true),
+        (refused(-32602, "Invalid params", Value::Null), false),
+        (refused(-32603, "Invalid or expired requestState", Value::Null), false),
+    ] {
+        let fake = Fake::script([not_yet(SECRET), reply.clone()]);
+        let error = fake.client(builder()).call_tool("t", ()).await.unwrap_err();
+        assert_eq!(error.is_state_refused(), is, "{reply:?}: {error}");
+        assert_eq!(error.to_string().contains("without the shared key"), is, "{reply:?}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -24,11 +24,12 @@ use tokio::time::Instant;
 
 /// Notifications of the server in one request, and the end of its response.
 #[derive(Clone)]
-struct Script(Vec<Told>, End);
+struct Script(Vec<ScriptedMessage>, End);
 
 #[derive(Clone)]
-enum Told {
+enum ScriptedMessage {
     Ack,
+    AckNothing,
     Tools,
     Updated(&'static str),
     Cancelled,
@@ -52,6 +53,8 @@ struct Fake {
     requests: Mutex<Vec<(Value, Instant)>>,
     /// Number of other requests: lists and resources.
     others: AtomicUsize,
+    /// Number of requests after the last script; the server has stopped.
+    late: AtomicUsize,
 }
 
 impl Fake {
@@ -60,6 +63,7 @@ impl Fake {
             scripts: Mutex::new(scripts.into()),
             requests: Mutex::default(),
             others: AtomicUsize::new(0),
+            late: AtomicUsize::new(0),
         })
     }
 
@@ -106,22 +110,28 @@ impl Transport for Fake {
         );
         let meta = json!({"io.modelcontextprotocol/subscriptionId": body["id"]});
         let id = body["id"].clone();
+        let Some(Script(told, end)) = self.scripts.lock().unwrap().pop_front() else {
+            self.late.fetch_add(1, Ordering::SeqCst);
+            return Box::pin(async { Err(TransportError::new(Kind::Closed, "it has stopped").for_good()) });
+        };
         self.requests.lock().unwrap().push((body, Instant::now()));
-        let Script(told, end) =
-            self.scripts.lock().unwrap().pop_front().expect("a request that was expected");
         Box::pin(async move {
             for told in told {
                 let (method, params) = match told {
-                    Told::Ack => (
+                    ScriptedMessage::Ack => (
                         "notifications/subscriptions/acknowledged",
                         json!({"notifications": {"toolsListChanged": true}, "_meta": meta}),
                     ),
-                    Told::Tools => ("notifications/tools/list_changed", json!({"_meta": meta})),
-                    Told::Updated(uri) => {
+                    ScriptedMessage::AckNothing => (
+                        "notifications/subscriptions/acknowledged",
+                        json!({"notifications": {"resourceSubscriptions": []}, "_meta": meta}),
+                    ),
+                    ScriptedMessage::Tools => ("notifications/tools/list_changed", json!({"_meta": meta})),
+                    ScriptedMessage::Updated(uri) => {
                         ("notifications/resources/updated", json!({"uri": uri, "_meta": meta}))
                     }
-                    Told::Cancelled => ("notifications/cancelled", json!({"requestId": id})),
-                    Told::Silence(seconds) => {
+                    ScriptedMessage::Cancelled => ("notifications/cancelled", json!({"requestId": id})),
+                    ScriptedMessage::Silence(seconds) => {
                         tokio::time::sleep(Duration::from_secs(seconds)).await;
                         continue;
                     }
@@ -156,6 +166,7 @@ fn named(event: Result<SubscriptionEvent, ClientError>) -> String {
             "acknowledged".into()
         }
         Ok(SubscriptionEvent::ToolsListChanged) => "tools".into(),
+        Ok(SubscriptionEvent::Closed) => "closed".into(),
         Ok(SubscriptionEvent::ResourceUpdated { uri }) => uri,
         Ok(other) => panic!("nobody asked for {other:?}"),
         Err(error) => {
@@ -166,6 +177,10 @@ fn named(event: Result<SubscriptionEvent, ClientError>) -> String {
                 ClientErrorKind::Request(RequestFault::Timeout(limit)) => format!("timeout {limit:?}"),
                 ClientErrorKind::Request(RequestFault::Version { .. }) => "version".into(),
                 ClientErrorKind::Request(RequestFault::Result { .. }) => "result".into(),
+                ClientErrorKind::Request(RequestFault::NothingAcknowledged) => {
+                    assert!(error.is_nothing_acknowledged());
+                    "nothing".into()
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -182,6 +197,8 @@ async fn check(name: &str, scripts: &[Script], expected: &[&str]) {
     }
     assert_eq!(events, expected, "{name}");
     assert!(subscription.next().await.is_none(), "{name}");
+    let closed = usize::from(expected.last() == Some(&"closed"));
+    assert_eq!(fake.late.load(Ordering::SeqCst), closed, "{name}");
     let requests = fake.requests.lock().unwrap();
     assert_eq!(requests.len(), scripts.len(), "{name}");
     let mut ids: Vec<_> = requests.iter().map(|(request, _)| request["id"].to_string()).collect();
@@ -199,15 +216,26 @@ fn broken(kind: Kind) -> Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_the_server_ends_ends() {
-    use Told::*;
+async fn a_subscription_that_the_server_ends() {
+    use ScriptedMessage::*;
     for (name, told, end, expected) in [
-        ("by its response", vec![Ack, Tools], ended(), &["acknowledged", "tools"][..]),
-        ("after a long silence", vec![Ack, Silence(1_000_000), Tools], ended(), &["acknowledged", "tools"]),
+        ("by its response", vec![Ack, Tools], ended(), &["acknowledged", "tools", "closed"][..]),
+        (
+            "after a long silence",
+            vec![Ack, Silence(1_000_000), Tools],
+            ended(),
+            &["acknowledged", "tools", "closed"],
+        ),
         ("at once", vec![], ended(), &[]),
-        ("with an old server's empty result", vec![Ack], End::Response(json!({})), &["acknowledged"]),
+        (
+            "with an old server's empty result",
+            vec![Ack],
+            End::Response(json!({})),
+            &["acknowledged", "closed"],
+        ),
         ("by a notification", vec![Ack, Tools, Cancelled], End::Never, &["acknowledged", "tools"]),
-        ("by both", vec![Ack, Cancelled], ended(), &["acknowledged"]),
+        ("by both", vec![Ack, Cancelled], ended(), &["acknowledged", "closed"]),
+        ("by nothing to report", vec![AckNothing], End::Never, &["nothing"]),
         ("by a notification, then by closing", vec![Ack, Cancelled], End::ForGood, &["acknowledged"]),
         (
             "by asking",
@@ -220,7 +248,7 @@ async fn a_subscription_that_the_server_ends_ends() {
             "after changes that nobody took yet",
             vec![Ack, Tools, Updated("file:///a"), Tools, Updated("file:///b"), Updated("file:///a")],
             ended(),
-            &["acknowledged", "tools", "file:///a"],
+            &["acknowledged", "tools", "file:///a", "closed"],
         ),
     ] {
         check(name, &[Script(told, end)], expected).await;
@@ -229,7 +257,7 @@ async fn a_subscription_that_the_server_ends_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn what_no_retry_cures_ends_it_and_the_rest_is_tried_again() {
-    use Told::*;
+    use ScriptedMessage::*;
     for (end, text) in [
         (End::Error(-32601), "server -32601"),
         (End::Error(-32602), "server -32602"),
@@ -251,18 +279,18 @@ async fn what_no_retry_cures_ends_it_and_the_rest_is_tried_again() {
         End::Broken(Kind::HttpStatus(503)),
         End::Never,
     ] {
-        check("cured", &[Script(vec![], end.clone()), good()], &["acknowledged", "tools"]).await;
-        let again = &["acknowledged", "acknowledged", "tools"];
+        check("cured", &[Script(vec![], end.clone()), good()], &["acknowledged", "tools", "closed"]).await;
+        let again = &["acknowledged", "acknowledged", "tools", "closed"];
         if !matches!(end, End::Never) {
             check("after an acknowledgement", &[Script(vec![Ack], end), good()], again).await;
         }
     }
     let other = Script(vec![], End::OtherVersion);
-    check("another version", &[other.clone(), good()], &["acknowledged", "tools"]).await;
+    check("another version", &[other.clone(), good()], &["acknowledged", "tools", "closed"]).await;
     check("another version, for ever", &[other.clone(), other], &["version"]).await;
     let torn = Script(vec![Ack], End::Broken(Kind::Malformed));
-    check("garbage after an acknowledgement", &[torn, good()], &["acknowledged", "acknowledged", "tools"])
-        .await;
+    let again = &["acknowledged", "acknowledged", "tools", "closed"];
+    check("garbage after an acknowledgement", &[torn, good()], again).await;
     // Changes before an acknowledgement do not count, nor do those that name the last request.
     check("no acknowledgement", &[Script(vec![Tools], ended())], &[]).await;
     let three = [broken(Kind::Unreachable), broken(Kind::Closed), broken(Kind::HttpStatus(502))];
@@ -274,8 +302,35 @@ async fn what_no_retry_cures_ends_it_and_the_rest_is_tried_again() {
         flaps.extend([broken(Kind::Closed), Script(vec![Ack], End::Broken(Kind::Closed))]);
     }
     flaps.push(good());
-    let acknowledged = [&["acknowledged"; 6][..], &["tools"]].concat();
+    let acknowledged = [&["acknowledged"; 6][..], &["tools", "closed"]].concat();
     check("never twice in a row", &flaps, &acknowledged).await;
+}
+
+/// A server that stops says so, and another instance takes its place.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_was_closed_is_opened_again() {
+    use ScriptedMessage::*;
+    let drained = || Script(vec![Ack], ended());
+    let both = &["acknowledged", "closed", "acknowledged", "tools", "closed"];
+    check("by the next instance", &[drained(), Script(vec![Ack, Tools], ended())], both).await;
+    let late = &[drained(), broken(Kind::Unreachable), Script(vec![Ack, Tools], ended())];
+    check("by one that starts later", late, both).await;
+    let never = [drained(), broken(Kind::Unreachable), broken(Kind::HttpStatus(502))];
+    check("by none", &never, &["acknowledged", "closed", "HttpStatus(502)"]).await;
+    let other = [drained(), broken(Kind::HttpStatus(401))];
+    check("by one that refuses", &other, &["acknowledged", "closed", "HttpStatus(401)"]).await;
+    let without = [drained(), Script(vec![AckNothing], End::Never)];
+    check("by one that reports nothing", &without, &["acknowledged", "closed", "nothing"]).await;
+    // A pause, also after a response, and none without reconnects.
+    let fake = Fake::new(vec![drained(), drained()]);
+    let mut subscription = fake.listen();
+    while subscription.next().await.is_some() {}
+    let times: Vec<_> = fake.requests.lock().unwrap().iter().map(|(_, at)| *at).collect();
+    assert!(times[1] - times[0] >= Duration::from_millis(250), "{times:?}");
+    let fake = Fake::new(vec![drained()]);
+    let mut subscription = fake.listen().reconnect(ReconnectPolicy::never());
+    assert_eq!(named(subscription.next().await.unwrap()), "acknowledged");
+    assert!(subscription.next().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,7 +362,7 @@ async fn a_reconnect_waits_and_can_be_left_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_dropped_loses_nothing() {
-    use Told::*;
+    use ScriptedMessage::*;
     let scripts = vec![
         Script(vec![Silence(5), Ack, Tools], End::Broken(Kind::Closed)),
         Script(vec![Silence(5), Ack], ended()),
@@ -323,14 +378,14 @@ async fn a_wait_that_is_dropped_loses_nothing() {
             Err(_) => {}
         }
     }
-    assert_eq!(events, ["acknowledged", "tools", "acknowledged"]);
+    assert_eq!(events, ["acknowledged", "tools", "acknowledged", "closed"]);
     assert_eq!(fake.requests.lock().unwrap().len(), 2);
 }
 
 /// > the notification **invalidates** the cached response and it should be considered immediately stale.
 #[tokio::test(start_paused = true)]
 async fn what_changed_is_not_taken_from_the_cache() {
-    use Told::*;
+    use ScriptedMessage::*;
     let fake = Fake::new(vec![
         Script(vec![Ack, Silence(1), Tools, Silence(1), Updated("file:///a/b")], End::Broken(Kind::Closed)),
         Script(vec![Ack], ended()),
@@ -358,5 +413,6 @@ async fn what_changed_is_not_taken_from_the_cache() {
         assert_eq!(named(subscription.next().await.unwrap()), event);
         assert_eq!(asks().await, again, "{event}");
     }
+    assert_eq!(named(subscription.next().await.unwrap()), "closed");
     assert!(subscription.next().await.is_none());
 }

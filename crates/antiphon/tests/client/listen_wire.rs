@@ -19,13 +19,13 @@ fn listen(transport: Arc<dyn Transport>) -> Subscription {
 }
 
 /// A notification of the subscription `id`.
-fn told(id: &Value, method: &str, mut params: Value) -> String {
+fn notification(id: &Value, method: &str, mut params: Value) -> String {
     params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
     json!({"jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params}).to_string()
 }
 
 fn acknowledged(id: &Value) -> String {
-    told(id, "subscriptions/acknowledged", json!({"notifications": {"toolsListChanged": true}}))
+    notification(id, "subscriptions/acknowledged", json!({"notifications": {"toolsListChanged": true}}))
 }
 
 fn ack() -> Event {
@@ -46,19 +46,19 @@ async fn a_subscription_over_streams() {
         assert_eq!(request["method"], "subscriptions/listen");
         let id = request["id"].clone();
         // Another subscription's messages may come first.
-        peer.send(told(&json!(99), "tools/list_changed", json!({})) + "\n").await;
+        peer.send(notification(&json!(99), "tools/list_changed", json!({})) + "\n").await;
         peer.send(acknowledged(&id) + "\n").await;
         id
     });
     assert_eq!(event, Some(ack()));
     // While nobody waits, what is told waits as one each.
     for _ in 0..1000 {
-        peer.send(told(&id, "tools/list_changed", json!({})) + "\n").await;
-        peer.send(told(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
+        peer.send(notification(&id, "tools/list_changed", json!({})) + "\n").await;
+        peer.send(notification(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
     }
     peer.answers(&id, json!({"resultType": "complete"})).await;
     let mut events = Vec::new();
-    while let Some(event) = next(&mut subscription).await {
+    while let Some(event) = next(&mut subscription).await.filter(|event| *event != Event::Closed) {
         events.push(event);
     }
     // Some may be taken while others still come.
@@ -82,7 +82,7 @@ async fn dropping_a_subscription_over_streams_cancels_it() {
     let notice = peer.receive().await.unwrap();
     assert_eq!((&notice["method"], &notice["params"]["requestId"]), (&json!("notifications/cancelled"), &id));
     // What still comes for it harms nobody.
-    peer.send(told(&id, "tools/list_changed", json!({})) + "\n").await;
+    peer.send(notification(&id, "tools/list_changed", json!({})) + "\n").await;
     let call = asking(&client, 1000, "tools/call");
     let id = peer.receive_id().await;
     peer.answers(&id, json!({"ok": true})).await;
@@ -117,9 +117,9 @@ async fn whoever_falls_behind_is_told_so_and_no_change_is_lost() {
     // More than may wait, and then the only news: it must not be what is dropped.
     let long = "x".repeat(1024 * 1024);
     for _ in 0..17 {
-        peer.send(told(&id, "tools/list_changed", json!({"x": long})) + "\n").await;
+        peer.send(notification(&id, "tools/list_changed", json!({"x": long})) + "\n").await;
     }
-    peer.send(told(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
+    peer.send(notification(&id, "resources/updated", json!({"uri": "file:///a"})) + "\n").await;
     let notice = peer.receive().await.unwrap();
     assert_eq!((&notice["method"], &notice["params"]["requestId"]), (&json!("notifications/cancelled"), &id));
     assert_eq!(next(&mut subscription).await, Some(Event::ToolsListChanged));
@@ -159,7 +159,7 @@ mod http {
             drop(connection);
             let mut connection = server.accepts().await;
             let id = asked(&mut connection).await;
-            let change = told(&id, "tools/list_changed", json!({}));
+            let change = notification(&id, "tools/list_changed", json!({}));
             let stream = events(&[&acknowledged(&id), &change, &change]);
             connection.write_all(stream.as_bytes()).await.unwrap();
             connection

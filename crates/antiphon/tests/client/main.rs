@@ -4,6 +4,9 @@
 
 #[path = "../client_support/mod.rs"]
 mod client_support;
+#[allow(dead_code, unreachable_pub, reason = "shared by several test programs, each of which uses a part")]
+#[path = "../common/log.rs"]
+mod log;
 #[path = "../transport_support/mod.rs"]
 mod transport_support;
 
@@ -12,6 +15,7 @@ mod cache;
 mod callbacks;
 mod errors;
 mod events;
+mod foreign_text;
 mod http;
 mod listen;
 mod listen_wire;

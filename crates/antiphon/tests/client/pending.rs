@@ -3,7 +3,7 @@
 use crate::client_support::*;
 use antiphon::{
     client::{AskFault, Call, CallProgress, Client, ClientBuilder, ClientErrorKind, Finished, PendingCall},
-    wire::AskSupport,
+    wire::{AskKind, AskSupport},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -129,7 +129,7 @@ async fn by_hand_from_one_process_to_another() {
     // Another process, another day: what is missing is named, and nothing is sent.
     let second = fake.client(by_hand());
     let mut pending: PendingCall = serde_json::from_str(&written).unwrap();
-    assert_eq!((pending.round(), pending.missing()), (1, vec!["m", "r"]));
+    assert_eq!((pending.round(), pending.missing()), (1, vec!["m".to_owned(), "r".to_owned()]));
     let error = second.resume(pending.clone()).await.unwrap_err();
     assert!(error.to_string().ends_with("nothing was sent: no answer yet to `m`, `r`"), "{error}");
     assert_eq!(error.pending().unwrap().missing(), ["m", "r"]);
@@ -152,6 +152,40 @@ async fn by_hand_from_one_process_to_another() {
     assert_eq!(carried[2], json!([{"g": {"action": "cancel"}}, null]));
     let [a, b, c] = &fake.texts()[..] else { panic!("three requests") };
     assert!([a, b, c].iter().all(|text| text.contains(r#""arguments":{"name":"orders"}"#)));
+}
+
+/// An ask of a kind that a later revision may bring.
+#[tokio::test]
+async fn an_unknown_ask_is_refused_or_answered_by_hand() {
+    let voice = json!({"method": "elicitation/create", "params": {"mode": "voice", "message": "Speak"}});
+    let other = json!({"method": "tasks/new", "params": {"a": 1.50}});
+    let asks = json!({"f": form(), "o": other, "v": voice});
+    let fake = Fake::script([asking(asks, Some("s")), done("ok")]);
+    let client = fake.client(by_hand());
+    let pending = begun(&client).await;
+    let kinds: Vec<_> = pending.asks().iter().map(|(_, ask)| (ask.kind(), ask.method())).collect();
+    let unknown = |method| (AskKind::Unknown, method);
+    assert_eq!(
+        kinds,
+        [(AskKind::Form, "elicitation/create"), unknown("tasks/new"), unknown("elicitation/create")]
+    );
+
+    let written = serde_json::to_value(&pending).unwrap();
+    assert_eq!((&written["asks"]["v"], &written["asks"]["o"]), (&voice, &other));
+    let mut pending: PendingCall = serde_json::from_value(written).unwrap();
+    pending.decline("f").unwrap();
+    pending.cancel("v").unwrap();
+    for (refused, text) in [
+        (pending.decline("o"), "`o` cannot be declined"),
+        (pending.answer("o", &json!([1])), "the answer to `o` must be a JSON object"),
+    ] {
+        assert!(refused.unwrap_err().to_string().starts_with(text), "{text}");
+    }
+    assert_eq!(pending.missing(), ["o"]);
+    pending.answer("o", &json!({"no": true})).unwrap();
+    assert!(client.resume(pending).await.unwrap().done().is_some());
+    let answers = json!({"f": {"action": "decline"}, "v": {"action": "cancel"}, "o": {"no": true}});
+    assert_eq!(fake.carried()[1], json!([answers, "s"]));
 }
 
 #[tokio::test(start_paused = true)]

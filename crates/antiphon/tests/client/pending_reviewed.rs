@@ -67,7 +67,7 @@ async fn what_the_latest_result_does_not_have_is_not_sent() {
     let mut rounds = Vec::new();
     while let CallProgress::Pending(mut pending) = step {
         rounds.push(pending.round());
-        let key = pending.missing()[0].to_owned();
+        let key = pending.missing().remove(0);
         pending.decline(&key).unwrap();
         step = client.resume(pending).await.unwrap();
     }

@@ -31,7 +31,13 @@ fn header(name: &str, value: &str) -> (String, String) {
 }
 
 /// Lists if `listed`, calls `route`: what was sent, with which headers.
-async fn check(fake: Arc<Fake>, listed: bool, arguments: Value, sent: &[Sent], expected: Result<(), i64>) {
+async fn check(
+    fake: Arc<Fake>,
+    listed: bool,
+    arguments: Value,
+    sent: &[SentRequest],
+    expected: Result<(), i64>,
+) {
     let client = fake.client(builder());
     if listed {
         client.list_tools().await.unwrap();
@@ -54,11 +60,11 @@ async fn check(fake: Arc<Fake>, listed: bool, arguments: Value, sent: &[Sent], e
 }
 
 /// The method of a request, and what it repeats in which headers.
-type Sent = (&'static str, &'static [(&'static str, &'static str)]);
+type SentRequest = (&'static str, &'static [(&'static str, &'static str)]);
 
-const LIST: Sent = ("tools/list", &[]);
+const LIST: SentRequest = ("tools/list", &[]);
 
-fn with(headers: &'static [(&'static str, &'static str)]) -> Sent {
+fn with(headers: &'static [(&'static str, &'static str)]) -> SentRequest {
     ("tools/call", headers)
 }
 

@@ -1,7 +1,7 @@
 //! Requests of a server on a session: the same callbacks and checks as in rounds; errors are those of the session's
 //! version.
 
-use crate::scripted_server::{Peer, asks, builder, hello, result, soon, tells};
+use crate::scripted_server::{Peer, asks, builder, hello, notification, result, soon};
 use antiphon::{
     client::{
         Call, CallbackError, Client, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
@@ -257,7 +257,7 @@ async fn the_server_takes_its_question_back() {
     peer.send(asks("q", "elicitation/create", form())).await;
     peer.send(asks("p", "ping", json!({}))).await;
     assert_eq!(peer.receive().await.unwrap()["id"], "p");
-    peer.send(tells("cancelled", json!({"requestId": "q"}))).await;
+    peer.send(notification("cancelled", json!({"requestId": "q"}))).await;
     assert!(soon(is_gone).await.is_err());
     peer.send(done(&call)).await;
     assert!(called.await.unwrap().is_ok());
@@ -288,9 +288,9 @@ async fn a_question_that_is_taken_back_before_its_turn() {
             peer.send(asks("waits", "elicitation/create", form())).await;
             peer.send(asks("p", "ping", json!({}))).await;
             assert_eq!(peer.receive().await.unwrap()["id"], "p");
-            peer.send(tells("cancelled", json!({"requestId": "waits"}))).await;
+            peer.send(notification("cancelled", json!({"requestId": "waits"}))).await;
         }
-        let taken_back = tells("cancelled", json!({"requestId": "at once"}));
+        let taken_back = notification("cancelled", json!({"requestId": "at once"}));
         peer.send(json!([asks("at once", "elicitation/create", form()), taken_back])).await;
         peer.send(asks("p", "ping", json!({}))).await;
         assert_eq!(peer.receive().await.unwrap()["id"], "p");
@@ -353,13 +353,13 @@ async fn progress_and_logs() {
     peer.initializes("2025-11-25").await;
     let level = peer.receive_of("logging/setLevel").await;
     assert_eq!(level["params"], json!({"level": "notice"}));
-    peer.send(tells("message", json!({"level": "notice", "data": "of the session"}))).await;
+    peer.send(notification("message", json!({"level": "notice", "data": "of the session"}))).await;
     peer.send(result(&level["id"], json!({}))).await;
     let call = peer.receive_of("tools/call").await;
     assert_eq!(call["params"]["_meta"], json!({"progressToken": call["id"]}));
-    peer.send(tells("progress", json!({"progressToken": call["id"], "progress": 1}))).await;
-    peer.send(tells("message", json!({"level": "info", "data": "too low"}))).await;
-    peer.send(tells("message", json!({"level": "error", "data": "of the call"}))).await;
+    peer.send(notification("progress", json!({"progressToken": call["id"], "progress": 1}))).await;
+    peer.send(notification("message", json!({"level": "info", "data": "too low"}))).await;
+    peer.send(notification("message", json!({"level": "error", "data": "of the call"}))).await;
     peer.send(done(&call)).await;
     called.await.unwrap().unwrap();
     let mut heard = heard.lock().unwrap().clone();
@@ -400,7 +400,7 @@ async fn what_nobody_waits_for_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn messages_in_a_batch() {
     let (_client, mut peer, call, called) = calling(builder()).await;
-    let batch = json!([asks("p", "ping", json!({})), tells("x", json!({})), done(&call)]);
+    let batch = json!([asks("p", "ping", json!({})), notification("x", json!({})), done(&call)]);
     peer.send(batch).await;
     assert_eq!(peer.receive().await.unwrap()["id"], "p");
     assert!(called.await.unwrap().is_ok());

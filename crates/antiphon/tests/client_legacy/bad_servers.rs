@@ -1,13 +1,15 @@
 //! Servers of sessions that are stuck, slow, lying or gone: each call ends in time, with an error that says so, or
 //! goes well.
 
-use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, event, hello, result};
+use crate::scripted_server::{
+    Peer, ReceivedRequest, ScriptedHttpServer, ScriptedReply, builder, event, hello, result,
+};
 use antiphon::client::{Client, ClientErrorKind, Mode, RequestFault, transport::TransportErrorKind as Kind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Came {
+enum CallEnd {
     Good,
     Failed(Kind),
     Timeout,
@@ -16,15 +18,15 @@ enum Came {
     NoVersion,
 }
 
-async fn call(client: &Client) -> Came {
+async fn call(client: &Client) -> CallEnd {
     match client.call_tool("t", ()).await {
-        Ok(_) => Came::Good,
+        Ok(_) => CallEnd::Good,
         Err(error) => match error.kind() {
-            ClientErrorKind::Request(RequestFault::Transport(error)) => Came::Failed(error.kind()),
-            ClientErrorKind::Request(RequestFault::Timeout(_)) => Came::Timeout,
-            ClientErrorKind::Request(RequestFault::Server(error)) => Came::Refused(error.code.0),
-            ClientErrorKind::Request(RequestFault::Result { .. }) => Came::BadResult,
-            ClientErrorKind::Request(RequestFault::Version { .. }) => Came::NoVersion,
+            ClientErrorKind::Request(RequestFault::Transport(error)) => CallEnd::Failed(error.kind()),
+            ClientErrorKind::Request(RequestFault::Timeout(_)) => CallEnd::Timeout,
+            ClientErrorKind::Request(RequestFault::Server(error)) => CallEnd::Refused(error.code.0),
+            ClientErrorKind::Request(RequestFault::Result { .. }) => CallEnd::BadResult,
+            ClientErrorKind::Request(RequestFault::Version { .. }) => CallEnd::NoVersion,
             other => panic!("{other:?}"),
         },
     }
@@ -41,58 +43,58 @@ async fn over_streams() {
     let good = hello("2025-11-25").to_string();
     let hello = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{good}}}"#);
     let done = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}"#;
-    let closed = Came::Failed(Kind::Closed);
+    let closed = CallEnd::Failed(Kind::Closed);
     let flood = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#.to_owned() + "\n";
-    let rows: Vec<(&str, Option<String>, Option<String>, Came)> = vec![
-        ("good", Some(hello.clone()), Some(done.into()), Came::Good),
-        ("no handshake", Some(String::new()), None, Came::Timeout),
+    let rows: Vec<(&str, Option<String>, Option<String>, CallEnd)> = vec![
+        ("good", Some(hello.clone()), Some(done.into()), CallEnd::Good),
+        ("no handshake", Some(String::new()), None, CallEnd::Timeout),
         ("closes instead of a handshake", None, None, closed),
         (
             "an error instead of a handshake",
             Some(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"x"}}"#.into()),
             None,
-            Came::Refused(-32603),
+            CallEnd::Refused(-32603),
         ),
         (
             "a handshake without a version",
             Some(r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#.into()),
             None,
-            Came::BadResult,
+            CallEnd::BadResult,
         ),
         (
             "a handshake of no legacy version",
             Some(hello.replace("2025-11-25", "2026-07-28")),
             None,
-            Came::NoVersion,
+            CallEnd::NoVersion,
         ),
-        ("someone else's handshake", Some(hello.replace("ID", "99")), None, Came::Timeout),
-        ("no answer", Some(hello.clone()), Some(String::new()), Came::Timeout),
+        ("someone else's handshake", Some(hello.replace("ID", "99")), None, CallEnd::Timeout),
+        ("no answer", Some(hello.clone()), Some(String::new()), CallEnd::Timeout),
         ("closes", Some(hello.clone()), None, closed),
         (
             "garbage, then the answer",
             Some(hello.clone()),
             Some(format!("garbage\n{{}}\n[]\n[1]\n{done}")),
-            Came::Good,
+            CallEnd::Good,
         ),
-        ("much garbage", Some(hello.clone()), Some("x\n".repeat(200)), Came::Failed(Kind::Malformed)),
+        ("much garbage", Some(hello.clone()), Some("x\n".repeat(200)), CallEnd::Failed(Kind::Malformed)),
         (
             "a flood of pings, then the answer",
             Some(hello.clone()),
             Some(flood.repeat(300) + done),
-            Came::Good,
+            CallEnd::Good,
         ),
         ("pings without end", Some(hello.clone()), Some(flood.repeat(30_000) + done), closed),
         (
             "answers that nobody asked for",
             Some(hello.clone()),
             Some(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#.to_owned() + "\n" + done),
-            Came::Good,
+            CallEnd::Good,
         ),
         (
             "a result of another shape",
             Some(hello.clone()),
             Some(r#"{"jsonrpc":"2.0","id":ID,"result":[]}"#.into()),
-            Came::BadResult,
+            CallEnd::BadResult,
         ),
         (
             "cancels what nobody asked",
@@ -102,7 +104,7 @@ async fn over_streams() {
                     + "\n"
                     + done,
             ),
-            Came::Good,
+            CallEnd::Good,
         ),
     ];
     for (name, to_hello, to_call, expected) in rows {
@@ -127,58 +129,67 @@ async fn over_streams() {
 
 #[tokio::test]
 async fn over_http() {
-    let sse = |text: &str| Said::events(text.to_owned());
-    type Says = Box<dyn Fn(&Heard) -> Said + Send + Sync>;
-    let closed = Came::Failed(Kind::Closed);
-    let rows: Vec<(&str, Says, Came)> = vec![
-        ("good", Box::new(|heard| Said::json(200, done(&heard.body["id"]))), Came::Good),
-        ("as a stream", Box::new(move |heard| sse(&event(&done(&heard.body["id"])))), Came::Good),
-        ("in a batch", Box::new(|heard| Said::json(200, json!([done(&heard.body["id"])]))), Came::Good),
-        ("silence", Box::new(|_| Said::Silence), Came::Timeout),
-        ("closed", Box::new(|_| Said::Close), closed),
+    let sse = |text: &str| ScriptedReply::events(text.to_owned());
+    type AnswerFn = Box<dyn Fn(&ReceivedRequest) -> ScriptedReply + Send + Sync>;
+    let closed = CallEnd::Failed(Kind::Closed);
+    let rows: Vec<(&str, AnswerFn, CallEnd)> = vec![
+        ("good", Box::new(|heard| ScriptedReply::json(200, done(&heard.body["id"]))), CallEnd::Good),
+        ("as a stream", Box::new(move |heard| sse(&event(&done(&heard.body["id"])))), CallEnd::Good),
+        (
+            "in a batch",
+            Box::new(|heard| ScriptedReply::json(200, json!([done(&heard.body["id"])]))),
+            CallEnd::Good,
+        ),
+        ("silence", Box::new(|_| ScriptedReply::Silence), CallEnd::Timeout),
+        ("closed", Box::new(|_| ScriptedReply::Close), closed),
         ("an empty stream", Box::new(move |_| sse("")), closed),
         (
             "a stream without an id",
             Box::new(move |_| sse("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")),
             closed,
         ),
-        ("a stream of garbage", Box::new(move |_| sse("data: <p>\n\n")), Came::Failed(Kind::Malformed)),
+        ("a stream of garbage", Box::new(move |_| sse("data: <p>\n\n")), CallEnd::Failed(Kind::Malformed)),
         (
             "someone else's answer",
-            Box::new(|_| Said::json(200, done(&json!(99)))),
-            Came::Failed(Kind::Malformed),
+            Box::new(|_| ScriptedReply::json(200, done(&json!(99)))),
+            CallEnd::Failed(Kind::Malformed),
         ),
-        ("a page", Box::new(|_| Said::typed(200, "text/html", "<p>")), Came::Failed(Kind::Malformed)),
-        ("202", Box::new(|_| Said::empty(202)), Came::Failed(Kind::Malformed)),
-        ("500", Box::new(|_| Said::empty(500)), Came::Failed(Kind::HttpStatus(500))),
-        ("404 for ever", Box::new(|_| Said::empty(404)), Came::Failed(Kind::HttpStatus(404))),
-        ("resumed for ever", Box::new(move |_| sse("id: 1\nretry: 1\n\n")), Came::Timeout),
+        (
+            "a page",
+            Box::new(|_| ScriptedReply::typed(200, "text/html", "<p>")),
+            CallEnd::Failed(Kind::Malformed),
+        ),
+        ("202", Box::new(|_| ScriptedReply::empty(202)), CallEnd::Failed(Kind::Malformed)),
+        ("500", Box::new(|_| ScriptedReply::empty(500)), CallEnd::Failed(Kind::HttpStatus(500))),
+        ("404 for ever", Box::new(|_| ScriptedReply::empty(404)), CallEnd::Failed(Kind::HttpStatus(404))),
+        ("resumed for ever", Box::new(move |_| sse("id: 1\nretry: 1\n\n")), CallEnd::Timeout),
         (
             "an open stream that says nothing",
             Box::new(|_| {
-                let (sender, said) = Said::open(": still\n\n");
+                let (sender, said) = ScriptedReply::open(": still\n\n");
                 std::mem::forget(sender);
                 said
             }),
-            Came::Timeout,
+            CallEnd::Timeout,
         ),
     ];
     for (name, says, expected) in rows {
         let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
             ("POST", "initialize") => {
-                Said::json(200, result(&heard.body["id"], hello("2025-06-18"))).with("mcp-session-id", "s")
+                ScriptedReply::json(200, result(&heard.body["id"], hello("2025-06-18")))
+                    .with("mcp-session-id", "s")
             }
-            ("POST", "logging/setLevel") => Said::json(200, result(&heard.body["id"], json!({}))),
+            ("POST", "logging/setLevel") => ScriptedReply::json(200, result(&heard.body["id"], json!({}))),
             ("POST", "tools/call") => says(heard),
-            ("POST", _) => Said::empty(202),
+            ("POST", _) => ScriptedReply::empty(202),
             // The stream of the session ends at once, each time.
-            ("GET", _) if heard.header("last-event-id").is_none() => Said::events(""),
+            ("GET", _) if heard.header("last-event-id").is_none() => ScriptedReply::events(""),
             ("GET", _) => says(heard),
-            _ => Said::empty(204),
+            _ => ScriptedReply::empty(204),
         })
         .await;
         let limit =
-            if expected == Came::Timeout { Duration::from_millis(300) } else { Duration::from_secs(30) };
+            if expected == CallEnd::Timeout { Duration::from_millis(300) } else { Duration::from_secs(30) };
         let client = played.client(builder().mode(Mode::Legacy).leg_timeout(limit));
         assert_eq!(call(&client).await, expected, "{name}");
         client.close().await;

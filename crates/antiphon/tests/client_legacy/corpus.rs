@@ -1,6 +1,8 @@
 //! Recorded responses of real servers: each file of `tests/corpus` is played, and the client must read it correctly.
 
-use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, hello, result};
+use crate::scripted_server::{
+    Peer, ReceivedRequest, ScriptedHttpServer, ScriptedReply, builder, hello, result,
+};
 use antiphon::{
     client::{
         Client, ClientErrorKind, Era, Mode, RequestFault,
@@ -61,7 +63,7 @@ fn find<'a>(entries: &'a [Value], probe: &str) -> Option<&'a Value> {
     entries.iter().find(|entry| entry["probe"] == probe)
 }
 
-fn over_http(entries: &[Value], heard: &Heard) -> Said {
+fn over_http(entries: &[Value], heard: &ReceivedRequest) -> ScriptedReply {
     let of_session = heard.header("mcp-session-id").is_some();
     let probe = match heard.verb.as_str() {
         "POST" => probe(&heard.body, of_session || heard.method().starts_with("notifications/")),
@@ -69,16 +71,16 @@ fn over_http(entries: &[Value], heard: &Heard) -> Said {
         verb => format!("{verb}, without a session"),
     };
     let entry = find(entries, &probe).unwrap_or_else(|| panic!("nothing was recorded for `{probe}`"));
-    played(entry, &heard.body["id"])
+    scripted_reply(entry, &heard.body["id"])
 }
 
-fn played(entry: &Value, id: &Value) -> Said {
+fn scripted_reply(entry: &Value, id: &Value) -> ScriptedReply {
     let answer = &entry["answer"];
     if answer["silence"] == true {
-        return Said::Silence;
+        return ScriptedReply::Silence;
     }
     if answer["closed"] == true {
-        return Said::Close;
+        return ScriptedReply::Close;
     }
     let headers: Vec<(String, String)> = answer["headers"]
         .as_object()
@@ -88,12 +90,14 @@ fn played(entry: &Value, id: &Value) -> Said {
         .collect();
     let text = text_of(entry, &answer["body"], id);
     if answer["open"] == true {
-        let (sender, Said::Stream(_, text, receiver)) = Said::open(text) else { unreachable!() };
+        let (sender, ScriptedReply::Stream(_, text, receiver)) = ScriptedReply::open(text) else {
+            unreachable!()
+        };
         // It stays open for as long as the test lasts.
         std::mem::forget(sender);
-        return Said::Stream(headers, text, receiver);
+        return ScriptedReply::Stream(headers, text, receiver);
     }
-    Said::Whole(u16::try_from(answer["status"].as_u64().unwrap()).unwrap(), headers, text)
+    ScriptedReply::Whole(u16::try_from(answer["status"].as_u64().unwrap()).unwrap(), headers, text)
 }
 
 /// One process after another, each a pair of streams: as with a child that is started again.
@@ -211,7 +215,7 @@ async fn check(
         let client = played.client(builder);
         let came = listed(&client).await;
         client.close().await;
-        for heard in played.heard() {
+        for heard in played.requests() {
             // A session id counts only on the answer to `initialize`.
             let before = matches!(heard.method(), "initialize" | "server/discover");
             assert!(!before || heard.header("mcp-session-id").is_none(), "{name}: {heard:?}");
@@ -257,7 +261,7 @@ async fn what_recorded_servers_are() {
 }
 
 /// Returns the era that the client detects from one response to `server/discover`. The server accepts a handshake.
-async fn judged(entry: &Value) -> (Option<Era>, Result<(), String>) {
+async fn replay_entry(entry: &Value) -> (Option<Era>, Result<(), String>) {
     let entries = vec![entry.clone()];
     let is_http = entry["transport"] == "http";
     let builder = builder()
@@ -271,12 +275,12 @@ async fn judged(entry: &Value) -> (Option<Era>, Result<(), String>) {
     let (client, _server) = if is_http {
         let played_entries = entries.clone();
         let server = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), legacy(&heard.body)) {
-            ("POST", Some(answer)) => Said::json(200, answer),
+            ("POST", Some(answer)) => ScriptedReply::json(200, answer),
             ("POST", None) if heard.method() == "server/discover" => {
-                played(&played_entries[0], &heard.body["id"])
+                scripted_reply(&played_entries[0], &heard.body["id"])
             }
-            ("POST", None) => Said::empty(202),
-            _ => Said::empty(405),
+            ("POST", None) => ScriptedReply::empty(202),
+            _ => ScriptedReply::empty(405),
         })
         .await;
         (server.client(builder), Some(server))
@@ -302,11 +306,11 @@ async fn judged(entry: &Value) -> (Option<Era>, Result<(), String>) {
     (client.era(), discovered)
 }
 
-async fn judge_all(transport: &str, expected_rows: usize) {
+async fn check_all(transport: &str, expected_rows: usize) {
     let entries = read("handmade.json").remove(transport).unwrap();
     assert_eq!(entries.len(), expected_rows, "not every recording is looked at");
     for entry in entries {
-        let (era, came) = judged(&entry).await;
+        let (era, came) = replay_entry(&entry).await;
         let name = format!("{}: {era:?} {came:?}", entry["probe"]);
         match entry["means"].as_str().unwrap() {
             "modern" => assert_eq!(era, Some(Era::Modern), "{name}"),
@@ -324,10 +328,10 @@ async fn judge_all(transport: &str, expected_rows: usize) {
 
 #[tokio::test]
 async fn what_other_answers_over_http_say_of_the_era() {
-    judge_all("http", 51).await;
+    check_all("http", 51).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_other_answers_over_stdio_say_of_the_era() {
-    judge_all("stdio", 19).await;
+    check_all("stdio", 19).await;
 }

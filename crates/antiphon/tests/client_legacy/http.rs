@@ -1,7 +1,8 @@
 //! Sessions over HTTP: their id, their streams, and what breaks.
 
 use crate::scripted_server::{
-    Heard, Said, ScriptedHttpServer, asks, builder, error, event, hello, result, soon, tells,
+    ReceivedRequest, ScriptedHttpServer, ScriptedReply, asks, builder, error, event, hello, notification,
+    result, soon,
 };
 use antiphon::{
     client::{AskFault, Call, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault},
@@ -18,29 +19,29 @@ use std::{
 use tokio::sync::mpsc;
 
 /// A request by its id, and the stream on which its answer is to come.
-type Waits = Arc<Mutex<Option<(Value, mpsc::UnboundedSender<String>)>>>;
+type ParkedRequest = Arc<Mutex<Option<(Value, mpsc::UnboundedSender<String>)>>>;
 
 fn done(id: &Value) -> Value {
     result(id, json!({"content": [{"type": "text", "text": "done"}]}))
 }
 
 /// Responds to the handshake, in the same way in every server of this file; `None` for other requests.
-fn handshake(heard: &Heard, session: &str) -> Option<Said> {
+fn handshake(heard: &ReceivedRequest, session: &str) -> Option<ScriptedReply> {
     Some(match (heard.verb.as_str(), heard.method()) {
-        ("POST", "server/discover") => Said::json(400, error(&Value::Null, -32000, Value::Null)),
+        ("POST", "server/discover") => ScriptedReply::json(400, error(&Value::Null, -32000, Value::Null)),
         ("POST", "initialize") => {
             let mut hello = hello("2025-11-25");
             hello["capabilities"] = json!({"tools": {}});
-            Said::json(200, result(&heard.body["id"], hello))
+            ScriptedReply::json(200, result(&heard.body["id"], hello))
                 .with("mcp-session-id", session)
                 .with("set-cookie", "SRV=s1; path=/; HttpOnly")
         }
-        ("POST", method) if method.starts_with("notifications/") => Said::empty(202),
-        ("POST", "") => Said::empty(202),
+        ("POST", method) if method.starts_with("notifications/") => ScriptedReply::empty(202),
+        ("POST", "") => ScriptedReply::empty(202),
         ("POST", _) if heard.header("mcp-protocol-version") == Some("2026-07-28") => {
-            Said::typed(400, "text/plain", "no session")
+            ScriptedReply::typed(400, "text/plain", "no session")
         }
-        ("DELETE", _) => Said::empty(405),
+        ("DELETE", _) => ScriptedReply::empty(405),
         _ => return None,
     })
 }
@@ -49,8 +50,8 @@ fn handshake(heard: &Heard, session: &str) -> Option<Said> {
 async fn a_session_from_its_beginning_to_its_end() {
     let played = ScriptedHttpServer::new(|heard| {
         handshake(heard, "s-1").unwrap_or_else(|| match heard.verb.as_str() {
-            "GET" => Said::empty(405),
-            _ => Said::json(200, done(&heard.body["id"])).with("set-cookie", "SRV=s2"),
+            "GET" => ScriptedReply::empty(405),
+            _ => ScriptedReply::json(200, done(&heard.body["id"])).with("set-cookie", "SRV=s2"),
         })
     })
     .await;
@@ -71,7 +72,7 @@ async fn a_session_from_its_beginning_to_its_end() {
         "DELETE",
     ];
     assert_eq!(played.short(), whole);
-    for (at, heard) in played.heard().iter().enumerate() {
+    for (at, heard) in played.requests().iter().enumerate() {
         let (session, version, cookie) = match at {
             0 => (None, Some("2026-07-28"), None),
             1 => (None, None, None),
@@ -99,7 +100,7 @@ async fn fence(played: &ScriptedHttpServer) {
 #[tokio::test]
 async fn a_client_that_is_dropped_ends_its_session() {
     #[derive(Clone, Copy, PartialEq)]
-    enum How {
+    enum ClientEnd {
         Dropped,
         Listening,
         Closed,
@@ -107,7 +108,7 @@ async fn a_client_that_is_dropped_ends_its_session() {
         Unnamed,
         HalfOpen,
     }
-    use How::{Closed, Dropped, Forgotten, HalfOpen, Listening, Unnamed};
+    use ClientEnd::{Closed, Dropped, Forgotten, HalfOpen, Listening, Unnamed};
     for (how, ended) in [
         (Dropped, vec!["s-1"]),
         (Listening, vec!["s-1"]),
@@ -124,22 +125,24 @@ async fn a_client_that_is_dropped_ends_its_session() {
             }
             match (heard.verb.as_str(), heard.method()) {
                 ("POST", "initialize") if how == Unnamed => {
-                    return Said::json(200, result(&heard.body["id"], hello("2025-11-25")));
+                    return ScriptedReply::json(200, result(&heard.body["id"], hello("2025-11-25")));
                 }
-                ("POST", "notifications/initialized") if how == HalfOpen => return Said::empty(500),
+                ("POST", "notifications/initialized") if how == HalfOpen => return ScriptedReply::empty(500),
                 ("GET", _) if how == Listening => {
-                    let (sender, said) = Said::open("");
+                    let (sender, said) = ScriptedReply::open("");
                     streams.lock().unwrap().push(sender);
                     return said;
                 }
-                ("DELETE", _) => return Said::empty(204),
+                ("DELETE", _) => return ScriptedReply::empty(204),
                 _ => {}
             }
             let session = format!("s-{}", opened.load(Ordering::SeqCst));
             handshake(heard, &session).unwrap_or_else(|| match heard.verb.as_str() {
-                "GET" => Said::empty(405),
-                _ if how == Forgotten && heard.header("mcp-session-id") == Some("s-1") => Said::empty(404),
-                _ => Said::json(200, done(&heard.body["id"])),
+                "GET" => ScriptedReply::empty(405),
+                _ if how == Forgotten && heard.header("mcp-session-id") == Some("s-1") => {
+                    ScriptedReply::empty(404)
+                }
+                _ => ScriptedReply::json(200, done(&heard.body["id"])),
             })
         })
         .await;
@@ -154,7 +157,8 @@ async fn a_client_that_is_dropped_ends_its_session() {
             played.receive(|heard| heard.verb == "DELETE").await;
         }
         fence(&played).await;
-        let deletes: Vec<Heard> = played.heard().into_iter().filter(|heard| heard.verb == "DELETE").collect();
+        let deletes: Vec<ReceivedRequest> =
+            played.requests().into_iter().filter(|heard| heard.verb == "DELETE").collect();
         let sessions: Vec<&str> = deletes.iter().filter_map(|heard| heard.header("mcp-session-id")).collect();
         assert_eq!(sessions, ended);
         assert!(deletes.iter().all(|heard| heard.header("mcp-protocol-version") == Some("2025-11-25")));
@@ -164,7 +168,8 @@ async fn a_client_that_is_dropped_ends_its_session() {
 /// A server that lets no client end its sessions is asked to once.
 #[tokio::test]
 async fn a_server_that_keeps_its_sessions() {
-    let played = ScriptedHttpServer::new(|heard| handshake(heard, "s").unwrap_or(Said::empty(405))).await;
+    let played =
+        ScriptedHttpServer::new(|heard| handshake(heard, "s").unwrap_or(ScriptedReply::empty(405))).await;
     // It answers with a version that is not spoken here, hence the session ends with its handshake.
     let pinned = builder().mode(Mode::Pinned(ProtocolVersion::V2025_06_18));
     let client = played.client(pinned);
@@ -182,8 +187,8 @@ async fn a_server_that_keeps_its_sessions() {
 async fn a_client_that_is_dropped_with_its_call() {
     let played = ScriptedHttpServer::new(|heard| {
         handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
-            "GET" => Said::empty(405),
-            _ => Said::Silence,
+            "GET" => ScriptedReply::empty(405),
+            _ => ScriptedReply::Silence,
         })
     })
     .await;
@@ -201,8 +206,8 @@ async fn a_client_that_is_dropped_with_its_call() {
 async fn a_client_that_is_dropped_outside_of_a_runtime() {
     let played = ScriptedHttpServer::new(|heard| {
         handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
-            "GET" => Said::empty(405),
-            _ => Said::json(200, done(&heard.body["id"])),
+            "GET" => ScriptedReply::empty(405),
+            _ => ScriptedReply::json(200, done(&heard.body["id"])),
         })
     })
     .await;
@@ -223,7 +228,19 @@ async fn a_client_that_is_dropped_outside_of_a_runtime() {
 /// The first session is forgotten: by a status that says so the request is sent again, by another it is not.
 #[tokio::test]
 async fn a_session_that_is_forgotten() {
-    for (status, body, again) in [(404, "", true), (400, r#"{"error": "no valid session"}"#, false)] {
+    let error = |code: i64, text: &str| {
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}}).to_string()
+    };
+    for (status, body, again) in [
+        (404, String::new(), true),
+        (400, error(-32000, "Bad Request: No valid session ID provided"), true),
+        (400, error(-32001, "Session not found"), true),
+        (400, "Invalid or missing session ID".to_owned(), true),
+        (400, r#"{"error": "no valid session"}"#.to_owned(), false),
+        (400, error(-32602, "Session not found"), false),
+        (403, error(-32001, "Session not found"), false),
+    ] {
+        let what = format!("{status} {body}");
         let opened = AtomicUsize::new(0);
         let played = ScriptedHttpServer::new(move |heard| {
             if heard.method() == "initialize" {
@@ -231,18 +248,74 @@ async fn a_session_that_is_forgotten() {
             }
             let session = format!("s-{}", opened.load(Ordering::SeqCst));
             handshake(heard, &session).unwrap_or_else(|| match heard.verb.as_str() {
-                "GET" => Said::empty(405),
-                _ if heard.header("mcp-session-id") == Some("s-1") => Said::typed(status, "text/plain", body),
-                _ => Said::json(200, done(&heard.body["id"])),
+                "GET" => ScriptedReply::empty(405),
+                _ if heard.header("mcp-session-id") == Some("s-1") => {
+                    ScriptedReply::typed(status, "text/plain", body.clone())
+                }
+                _ => ScriptedReply::json(200, done(&heard.body["id"])),
             })
         })
         .await;
         let client = played.client(builder().mode(Mode::Legacy));
-        assert_eq!(client.call_tool("t", ()).await.is_ok(), again, "{status}");
+        assert_eq!(client.call_tool("t", ()).await.is_ok(), again, "{what}");
         let opened = played.short().iter().filter(|what| *what == "POST initialize").count();
-        assert_eq!(opened, if again { 2 } else { 1 }, "{status}");
-        let second = played.heard().into_iter().filter(|heard| heard.method() == "initialize").nth(1);
+        assert_eq!(opened, if again { 2 } else { 1 }, "{what}");
+        let second = played.requests().into_iter().filter(|heard| heard.method() == "initialize").nth(1);
         assert!(second.is_none_or(|heard| heard.header("mcp-session-id").is_none()));
+    }
+}
+
+/// A server that forgets every session gets the request twice, not without end.
+#[tokio::test]
+async fn a_session_that_is_forgotten_again() {
+    let unknown = json!({"jsonrpc": "2.0", "id": null,
+        "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}});
+    let played = ScriptedHttpServer::new(move |heard| {
+        handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
+            "GET" => ScriptedReply::empty(405),
+            _ => ScriptedReply::json(400, unknown.clone()),
+        })
+    })
+    .await;
+    let error = played.client(builder().mode(Mode::Legacy)).call_tool("t", ()).await.unwrap_err();
+    assert!(error.transport_error().unwrap().is_session_lost() && !error.is_unknown_outcome(), "{error:?}");
+    let count = |of: &str| played.short().iter().filter(|what| *what == of).count();
+    assert_eq!((count("POST initialize"), count("POST tools/call")), (2, 2));
+}
+
+/// The error that explains most, of the modern request, of `initialize`, and of the stream of 2024.
+#[tokio::test]
+async fn the_error_of_a_fallback_hides_none_that_explains_more() {
+    let none = || (404, String::new());
+    let refusal = |code: i64, text: &str| {
+        (400, json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}}).to_string())
+    };
+    for (modern, initialize, stream, expected) in [
+        (none(), refusal(-32000, "no licence"), none(), "no licence"),
+        (refusal(-32000, "Bad Request"), refusal(-32001, "no licence"), none(), "Bad Request"),
+        (refusal(-32601, "Method not found"), refusal(-32001, "no licence"), none(), "no licence"),
+        (refusal(-32000, "no licence"), none(), none(), "no licence"),
+        (refusal(-32000, "no licence"), refusal(-32601, "Method not found"), none(), "no licence"),
+        (none(), none(), (401, String::new()), "401"),
+        (none(), none(), (503, String::new()), "503"),
+        (none(), (403, String::new()), none(), "403"),
+        (none(), none(), none(), "404"),
+        ((405, String::new()), none(), (200, "<p>".to_owned()), "405"),
+        ((400, "what?".to_owned()), none(), none(), "400"),
+    ] {
+        let what = format!("{modern:?} {initialize:?} {stream:?}");
+        let played = ScriptedHttpServer::new(move |heard| {
+            let (status, body) = match (heard.verb.as_str(), heard.method()) {
+                ("GET", _) => &stream,
+                (_, "initialize") => &initialize,
+                _ => &modern,
+            };
+            let kind = if body.starts_with('{') { "application/json" } else { "text/html" };
+            ScriptedReply::typed(*status, kind, body.clone())
+        })
+        .await;
+        let error = played.client(builder()).call_tool("t", ()).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{what}: {error}");
     }
 }
 
@@ -255,19 +328,21 @@ async fn a_stream_that_is_resumed() {
         handshake(heard, "s").unwrap_or_else(|| {
             times.lock().unwrap().push(Instant::now());
             match (heard.verb.as_str(), heard.header("last-event-id")) {
-                ("GET", None) => Said::empty(405),
+                ("GET", None) => ScriptedReply::empty(405),
                 // Told in an event without data, too.
-                ("GET", Some("e-1")) => Said::events("id: e-2\nretry: 30\n\n"),
-                ("GET", Some("e-2")) => Said::events(format!("id: e-3\n{}", event(&tells("x", json!({}))))),
-                ("GET", Some("e-3")) => Said::empty(503),
-                _ => Said::events("id: e-1\nretry: 40\ndata: \n\n"),
+                ("GET", Some("e-1")) => ScriptedReply::events("id: e-2\nretry: 30\n\n"),
+                ("GET", Some("e-2")) => {
+                    ScriptedReply::events(format!("id: e-3\n{}", event(&notification("x", json!({})))))
+                }
+                ("GET", Some("e-3")) => ScriptedReply::empty(503),
+                _ => ScriptedReply::events("id: e-1\nretry: 40\ndata: \n\n"),
             }
         })
     })
     .await;
     let client = played.client(builder().mode(Mode::Legacy));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await });
-    let resumed = |id: &'static str| move |heard: &Heard| heard.header("last-event-id") == Some(id);
+    let resumed = |id: &'static str| move |heard: &ReceivedRequest| heard.header("last-event-id") == Some(id);
     let first = played.receive(resumed("e-1")).await;
     assert_eq!(
         (first.header("mcp-session-id"), first.header("accept")),
@@ -286,17 +361,17 @@ async fn a_stream_that_is_resumed() {
 async fn the_answer_comes_on_the_resumed_stream_or_not_at_all() {
     let call = json!(2);
     for (said, expected) in [
-        (Said::events as fn(String) -> Said, true),
-        ((|_| Said::empty(405)) as fn(String) -> Said, false),
-        ((|_| Said::typed(200, "text/html", "<p>")) as fn(String) -> Said, false),
+        (ScriptedReply::events as fn(String) -> ScriptedReply, true),
+        ((|_| ScriptedReply::empty(405)) as fn(String) -> ScriptedReply, false),
+        ((|_| ScriptedReply::typed(200, "text/html", "<p>")) as fn(String) -> ScriptedReply, false),
     ] {
         let answer = event(&done(&call));
         let played = ScriptedHttpServer::new(move |heard| {
             handshake(heard, "s").unwrap_or_else(|| {
                 match (heard.verb.as_str(), heard.header("last-event-id")) {
-                    ("GET", None) => Said::empty(405),
+                    ("GET", None) => ScriptedReply::empty(405),
                     ("GET", Some(_)) => said(answer.clone()),
-                    _ => Said::events("id: e\nretry: 1\ndata:\n\n"),
+                    _ => ScriptedReply::events("id: e\nretry: 1\ndata:\n\n"),
                 }
             })
         })
@@ -313,14 +388,14 @@ fn form() -> Value {
     json!({"message": "Where?", "requestedSchema": {"type": "object", "properties": {"size": {"type": "integer", "default": 1}}}})
 }
 
-type Told = Arc<Mutex<Vec<String>>>;
+type TextLog = Arc<Mutex<Vec<String>>>;
 
-fn person(told: &Told) -> ClientBuilder {
-    let told = Arc::clone(told);
+fn person(log: &TextLog) -> ClientBuilder {
+    let log = Arc::clone(log);
     builder().mode(Mode::Legacy).on_elicit_form(move |ask| {
         let of = &ask.context;
         let arguments = of.arguments.as_ref().map_or("none", |text| text.get());
-        told.lock().unwrap().push(format!("{} {} {arguments} {}", of.method, of.target, of.round));
+        log.lock().unwrap().push(format!("{} {} {arguments} {}", of.method, of.target, of.round));
         async move { Ok(ask.accept(json!({}))?) }
     })
 }
@@ -341,7 +416,7 @@ async fn questions_on_the_stream_of_a_call_and_of_the_session() {
             handshake(heard, "s").unwrap_or_else(|| {
                 let ask = event(&asks("q", "elicitation/create", form()));
                 let first = if on_call && heard.verb == "POST" { ask.clone() } else { String::new() };
-                let (sender, said) = Said::open(first);
+                let (sender, said) = ScriptedReply::open(first);
                 let mut streams = kept.lock().unwrap();
                 if !on_call && heard.verb == "POST" {
                     streams[0].send(ask).unwrap();
@@ -351,11 +426,11 @@ async fn questions_on_the_stream_of_a_call_and_of_the_session() {
             })
         })
         .await;
-        let told = Told::default();
-        let client = played.client(person(&told));
+        let log = TextLog::default();
+        let client = played.client(person(&log));
         let result = soon(client.call_tool("t", json!({"a": 1}))).await.unwrap();
         assert_eq!(serde_json::to_value(&result).unwrap()["content"][0]["text"], "done");
-        assert_eq!(*told.lock().unwrap(), [context]);
+        assert_eq!(*log.lock().unwrap(), [context]);
         let answer = played.receive(|heard| heard.body.get("result").is_some()).await;
         assert_eq!((answer.header("mcp-session-id"), &answer.body["id"]), (Some("s"), &json!("q")));
         client.close().await;
@@ -368,9 +443,11 @@ async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
     for fails in [false, true] {
         let played = ScriptedHttpServer::new(move |heard| {
             handshake(heard, "s").unwrap_or_else(|| match heard.verb.as_str() {
-                "GET" => Said::empty(405),
-                _ if fails => Said::open(event(&asks("q", "elicitation/create", form()))).1.with("x", "y"),
-                _ => Said::Silence,
+                "GET" => ScriptedReply::empty(405),
+                _ if fails => {
+                    ScriptedReply::open(event(&asks("q", "elicitation/create", form()))).1.with("x", "y")
+                }
+                _ => ScriptedReply::Silence,
             })
         })
         .await;
@@ -386,10 +463,10 @@ async fn a_call_that_is_dropped_or_whose_callback_fails_is_cancelled() {
                 matches!(error.kind(), ClientErrorKind::Ask(AskFault::Callback { key, .. }) if key == "q"),
                 "{error:?}"
             );
-            let told = played.receive(|heard| heard.body.get("error").is_some()).await;
+            let log = played.receive(|heard| heard.body.get("error").is_some()).await;
             // What failed here is nobody's business there.
             let error = json!({"code": -32603, "message": "The question could not be answered"});
-            assert_eq!(told.body["error"], error);
+            assert_eq!(log.body["error"], error);
         } else {
             called.abort();
         }
@@ -416,10 +493,10 @@ async fn http_and_sse_comes_last() {
         let own = Arc::new(Mutex::new(String::new()));
         let url = Arc::clone(&own);
         let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.path.as_str()) {
-            ("POST", "/mcp") => Said::typed(405, "text/plain", "Method Not Allowed"),
-            ("GET", "/mcp") if first.is_empty() => Said::typed(200, "text/html", "<p>"),
+            ("POST", "/mcp") => ScriptedReply::typed(405, "text/plain", "Method Not Allowed"),
+            ("GET", "/mcp") if first.is_empty() => ScriptedReply::typed(200, "text/html", "<p>"),
             ("GET", "/mcp") => {
-                let (sender, said) = Said::open(first.replace("SAME", &url.lock().unwrap()));
+                let (sender, said) = ScriptedReply::open(first.replace("SAME", &url.lock().unwrap()));
                 *kept.lock().unwrap() = Some(sender);
                 said
             }
@@ -438,13 +515,13 @@ async fn http_and_sse_comes_last() {
                 if let Some(answer) = answer {
                     kept.lock().unwrap().as_ref().unwrap().send(event(&answer)).unwrap();
                 }
-                Said::typed(202, "text/plain", "Accepted")
+                ScriptedReply::typed(202, "text/plain", "Accepted")
             }
             _ => panic!("{heard:?}"),
         })
         .await;
         *own.lock().unwrap() = played.url.trim_end_matches("/mcp").to_owned();
-        let client = played.client(person(&Told::default()).mode(Mode::Auto));
+        let client = played.client(person(&TextLog::default()).mode(Mode::Auto));
         let called = soon(client.call_tool("t", ())).await;
         match expected {
             Ok(era) => {
@@ -454,10 +531,10 @@ async fn http_and_sse_comes_last() {
             }
             Err(status) => {
                 let error = called.unwrap_err();
-                let ClientErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
+                let ClientErrorKind::Request(RequestFault::Transport(fault)) = error.kind() else {
                     panic!("{error:?}")
                 };
-                assert!(told.to_string().contains(status), "{told}");
+                assert!(fault.to_string().contains(status), "{fault}");
             }
         }
         client.close().await;
@@ -470,12 +547,12 @@ async fn what_is_told_and_no_fallback() {
     for (said, expected) in
         [(401, "401"), (403, "403"), (429, "429"), (500, "500"), (503, "503"), (302, "302")]
     {
-        let played = ScriptedHttpServer::new(move |_| Said::typed(said, "text/html", "<p>")).await;
+        let played = ScriptedHttpServer::new(move |_| ScriptedReply::typed(said, "text/html", "<p>")).await;
         let error = played.client(builder()).call_tool("t", ()).await.unwrap_err();
-        let ClientErrorKind::Request(RequestFault::Transport(told)) = error.kind() else {
+        let ClientErrorKind::Request(RequestFault::Transport(fault)) = error.kind() else {
             panic!("{error:?}")
         };
-        assert!(told.to_string().contains(expected), "{told}");
+        assert!(fault.to_string().contains(expected), "{fault}");
         assert_eq!(played.short(), ["POST tools/call"]);
     }
 }
@@ -483,7 +560,7 @@ async fn what_is_told_and_no_fallback() {
 /// A tool that has run is not called a second time to find out what the server is.
 #[tokio::test]
 async fn a_result_of_either_era_is_taken_as_it_is() {
-    let played = ScriptedHttpServer::new(|heard| Said::json(200, done(&heard.body["id"]))).await;
+    let played = ScriptedHttpServer::new(|heard| ScriptedReply::json(200, done(&heard.body["id"]))).await;
     let client = played.client(builder());
     client.call_tool("t", ()).await.unwrap();
     assert_eq!((client.era(), played.short()), (None, vec!["POST tools/call".to_owned()]));
@@ -496,9 +573,9 @@ async fn an_error_that_both_eras_know() {
         "server/discover" => {
             let found =
                 json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
-            Said::json(200, result(&heard.body["id"], found))
+            ScriptedReply::json(200, result(&heard.body["id"], found))
         }
-        _ => Said::json(400, error(&heard.body["id"], -32602, Value::Null)),
+        _ => ScriptedReply::json(400, error(&heard.body["id"], -32602, Value::Null)),
     })
     .await;
     let client = played.client(builder());
@@ -512,20 +589,20 @@ async fn an_error_that_both_eras_know() {
 
 #[tokio::test]
 async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
-    let call = Waits::default();
+    let call = ParkedRequest::default();
     let played = ScriptedHttpServer::new(move |heard| {
         // The server ends the call before it has taken in the client's error.
         if heard.verb == "POST" && heard.body.get("error").is_some() {
             let (id, more) = call.lock().unwrap().take().unwrap();
             more.send(event(&done(&id))).unwrap();
-            return Said::Silence;
+            return ScriptedReply::Silence;
         }
         handshake(heard, "s-1").unwrap_or_else(|| match heard.verb.as_str() {
-            "GET" => Said::empty(405),
+            "GET" => ScriptedReply::empty(405),
             _ => {
                 let form =
                     json!({"message": "Where?", "requestedSchema": {"type": "object", "properties": {}}});
-                let (more, said) = Said::open(event(&asks(1, "elicitation/create", form)));
+                let (more, said) = ScriptedReply::open(event(&asks(1, "elicitation/create", form)));
                 *call.lock().unwrap() = Some((heard.body["id"].clone(), more));
                 said
             }
@@ -541,10 +618,10 @@ async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
 /// The stream of `initialize` may bring a ping before its answer, which waits for ours.
 #[tokio::test]
 async fn a_ping_on_the_stream_of_the_handshake() {
-    let handshake = Waits::default();
+    let handshake = ParkedRequest::default();
     let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
         ("POST", "initialize") => {
-            let (sender, said) = Said::open(event(&asks("p", "ping", json!({}))));
+            let (sender, said) = ScriptedReply::open(event(&asks("p", "ping", json!({}))));
             *handshake.lock().unwrap() = Some((heard.body["id"].clone(), sender));
             said.with("mcp-session-id", "s")
         }
@@ -553,12 +630,12 @@ async fn a_ping_on_the_stream_of_the_handshake() {
             assert_eq!(heard.header("mcp-session-id"), Some("s"));
             let (id, more) = handshake.lock().unwrap().take().unwrap();
             more.send(event(&result(&id, hello("2025-03-26")))).unwrap();
-            Said::empty(202)
+            ScriptedReply::empty(202)
         }
-        ("POST", "tools/call") => Said::json(200, done(&heard.body["id"])),
-        ("POST", "logging/setLevel") => Said::json(200, result(&heard.body["id"], json!({}))),
-        ("POST", _) => Said::empty(202),
-        _ => Said::empty(405),
+        ("POST", "tools/call") => ScriptedReply::json(200, done(&heard.body["id"])),
+        ("POST", "logging/setLevel") => ScriptedReply::json(200, result(&heard.body["id"], json!({}))),
+        ("POST", _) => ScriptedReply::empty(202),
+        _ => ScriptedReply::empty(405),
     })
     .await;
     let client = played.client(builder().mode(Mode::Legacy));
@@ -569,12 +646,12 @@ async fn a_ping_on_the_stream_of_the_handshake() {
 #[tokio::test]
 async fn pings_on_the_stream_of_the_handshake_are_bounded() {
     const PINGS: usize = 16;
-    let (answers, handshake) = (Arc::new(AtomicUsize::new(0)), Waits::default());
+    let (answers, handshake) = (Arc::new(AtomicUsize::new(0)), ParkedRequest::default());
     let seen = Arc::clone(&answers);
     let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
         ("POST", "initialize") => {
             let pings = (0..10 * PINGS).map(|id| event(&asks(id, "ping", json!({})))).collect::<String>();
-            let (sender, said) = Said::open(pings);
+            let (sender, said) = ScriptedReply::open(pings);
             *handshake.lock().unwrap() = Some((heard.body["id"].clone(), sender));
             said.with("mcp-session-id", "s")
         }
@@ -583,12 +660,12 @@ async fn pings_on_the_stream_of_the_handshake_are_bounded() {
                 let (id, more) = handshake.lock().unwrap().take().unwrap();
                 more.send(event(&result(&id, hello("2025-03-26")))).unwrap();
             }
-            Said::Silence
+            ScriptedReply::Silence
         }
-        ("POST", "tools/call") => Said::json(200, done(&heard.body["id"])),
-        ("POST", "logging/setLevel") => Said::json(200, result(&heard.body["id"], json!({}))),
-        ("POST", _) => Said::empty(202),
-        _ => Said::empty(405),
+        ("POST", "tools/call") => ScriptedReply::json(200, done(&heard.body["id"])),
+        ("POST", "logging/setLevel") => ScriptedReply::json(200, result(&heard.body["id"], json!({}))),
+        ("POST", _) => ScriptedReply::empty(202),
+        _ => ScriptedReply::empty(405),
     })
     .await;
     let client = played.client(builder().mode(Mode::Legacy));

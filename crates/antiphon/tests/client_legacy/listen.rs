@@ -1,7 +1,8 @@
 //! Subscriptions on a session.
 
 use crate::scripted_server::{
-    Heard, Peer, Said, ScriptedHttpServer, builder, error, hello, result, soon, tells,
+    Peer, ReceivedRequest, ScriptedHttpServer, ScriptedReply, builder, error, hello, notification, result,
+    soon,
 };
 use antiphon::{
     client::{Mode, ReconnectPolicy, SubscriptionEvent as Event},
@@ -27,10 +28,10 @@ async fn what_a_session_tells() {
     let granted = SubscriptionFilter::new().tools().resource("a:1");
     assert_eq!(first.unwrap().unwrap(), Event::Acknowledged(granted));
     for (told, event) in [
-        (tells("tools/list_changed", json!({})), Some(Event::ToolsListChanged)),
-        (tells("resources/list_changed", json!({})), None),
+        (notification("tools/list_changed", json!({})), Some(Event::ToolsListChanged)),
+        (notification("resources/list_changed", json!({})), None),
         (
-            tells("resources/updated", json!({"uri": "a:1"})),
+            notification("resources/updated", json!({"uri": "a:1"})),
             Some(Event::ResourceUpdated { uri: "a:1".into() }),
         ),
     ] {
@@ -43,7 +44,7 @@ async fn what_a_session_tells() {
     let mut second = client.listen(SubscriptionFilter::new().resource("a:1"));
     assert!(matches!(second.next().await, Some(Ok(Event::Acknowledged(_)))));
     drop(subscription);
-    peer.send(tells("resources/updated", json!({"uri": "a:1"}))).await;
+    peer.send(notification("resources/updated", json!({"uri": "a:1"}))).await;
     assert!(matches!(second.next().await, Some(Ok(Event::ResourceUpdated { .. }))));
     drop(second);
     let last = peer.receive_of("resources/unsubscribe").await;
@@ -68,30 +69,31 @@ async fn a_subscription_ends_with_its_session() {
 #[tokio::test]
 async fn a_subscription_goes_on_in_another_session_when_the_first_is_forgotten() {
     let streams = Mutex::new(Vec::new());
-    let played = ScriptedHttpServer::new(move |heard: &Heard| {
+    let played = ScriptedHttpServer::new(move |heard: &ReceivedRequest| {
         let mut streams = streams.lock().unwrap();
         match (heard.verb.as_str(), heard.method(), heard.header("mcp-session-id")) {
             ("POST", "initialize", _) => {
                 let id = if streams.is_empty() { "s-1" } else { "s-2" };
-                Said::json(200, result(&heard.body["id"], hello("2025-11-25"))).with("mcp-session-id", id)
+                ScriptedReply::json(200, result(&heard.body["id"], hello("2025-11-25")))
+                    .with("mcp-session-id", id)
             }
-            ("POST", _, _) => Said::empty(202),
+            ("POST", _, _) => ScriptedReply::empty(202),
             // The stream of the first session ends with something that is no message; the server is slow to see it, and
             // then forgets the session.
             ("GET", _, Some("s-1")) if streams.len() < 2 => {
                 streams.push(None);
                 if streams.len() == 1 {
-                    Said::events("id: 1\nretry: 10\ndata: nonsense\n\n")
+                    ScriptedReply::events("id: 1\nretry: 10\ndata: nonsense\n\n")
                 } else {
-                    Said::empty(409)
+                    ScriptedReply::empty(409)
                 }
             }
             ("GET", _, Some("s-2")) => {
-                let (sender, said) = Said::open("");
+                let (sender, said) = ScriptedReply::open("");
                 streams.push(Some(sender));
                 said
             }
-            _ => Said::empty(404),
+            _ => ScriptedReply::empty(404),
         }
     })
     .await;

@@ -1,7 +1,9 @@
 //! The compatibility matrix of the specification's versioning page: every mode of the client with every kind of
 //! server, over streams and over HTTP.
 
-use crate::scripted_server::{Heard, Peer, Said, ScriptedHttpServer, builder, error, hello, result, soon};
+use crate::scripted_server::{
+    Peer, ReceivedRequest, ScriptedHttpServer, ScriptedReply, builder, error, hello, result, soon,
+};
 use antiphon::{
     client::{
         Client, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault,
@@ -101,21 +103,21 @@ async fn over_streams(builder: ClientBuilder, server: Server) -> Result<(Era, St
 }
 
 /// As servers of each era say it over HTTP.
-fn over_http(server: Server, heard: &Heard) -> Said {
+fn over_http(server: Server, heard: &ReceivedRequest) -> ScriptedReply {
     match heard.verb.as_str() {
-        "POST" if heard.body.get("id").is_none() => Said::empty(202),
+        "POST" if heard.body.get("id").is_none() => ScriptedReply::empty(202),
         "POST" => {
             let of_modern = heard.header("mcp-protocol-version") == Some(MODERN);
             match answer(server, &heard.body) {
-                None => Said::Silence,
-                Some(answer) if answer.get("error").is_none() => Said::json(200, answer),
+                None => ScriptedReply::Silence,
+                Some(answer) if answer.get("error").is_none() => ScriptedReply::json(200, answer),
                 Some(_) if of_modern && matches!(server, Server::Legacy(_) | Server::Older) => {
-                    Said::typed(400, "text/plain", "Bad Request: Unsupported protocol version")
+                    ScriptedReply::typed(400, "text/plain", "Bad Request: Unsupported protocol version")
                 }
-                Some(answer) => Said::json(400, answer),
+                Some(answer) => ScriptedReply::json(400, answer),
             }
         }
-        _ => Said::empty(405),
+        _ => ScriptedReply::empty(405),
     }
 }
 

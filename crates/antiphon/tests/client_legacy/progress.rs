@@ -1,7 +1,7 @@
 //! Progress that callbacks report while they answer a question of a session.
 
 use crate::scripted_server::{
-    Peer, Said, ScriptedHttpServer, asks, builder, event, hello, result, soon, tells,
+    Peer, ScriptedHttpServer, ScriptedReply, asks, builder, event, hello, notification, result, soon,
 };
 use antiphon::{
     Form, Result,
@@ -134,7 +134,7 @@ fn reporting(reports: Reports) -> ClientBuilder {
 }
 
 /// Returns the messages that the server receives before the answer.
-async fn heard_of(reports: Reports) -> Vec<Value> {
+async fn reports_received(reports: Reports) -> Vec<Value> {
     let (mut peer, call, called) = calling(reporting(reports)).await;
     peer.send(asks("q", "elicitation/create", form("t".into()))).await;
     let mut heard = Vec::new();
@@ -201,11 +201,11 @@ async fn progress_increases_and_is_told_in_order() {
             json!([{"progress": 1.0}, {"progress": 3.0}]),
         ),
     ] {
-        assert_eq!(Value::from(heard_of(reports).await), wanted, "{what}");
+        assert_eq!(Value::from(reports_received(reports).await), wanted, "{what}");
     }
     // A flood is thinned out, and its end is told.
     let flood: Reports = (1..=10_000).map(|number| (1, f64::from(number), None, None)).collect();
-    let heard = heard_of(flood).await;
+    let heard = reports_received(flood).await;
     assert!((50..=101).contains(&heard.len()), "{}", heard.len());
     assert_eq!(heard.last().unwrap()["progress"], 10_000.0);
 }
@@ -230,7 +230,7 @@ async fn nothing_is_told_of_what_is_over() {
     peer.send(asks("answered", "elicitation/create", form("t".into()))).await;
     assert_eq!(peer.receive().await.unwrap()["id"], "answered");
     peer.send(asks("taken back", "elicitation/create", form("u".into()))).await;
-    for told in [None, Some(tells("cancelled", json!({"requestId": "taken back"})))] {
+    for told in [None, Some(notification("cancelled", json!({"requestId": "taken back"})))] {
         for message in told.into_iter().chain([asks("p", "ping", json!({}))]) {
             peer.send(message).await;
         }
@@ -272,17 +272,18 @@ async fn over_http() {
         let stream = Arc::clone(&open);
         let played = ScriptedHttpServer::new(move |heard| match (heard.verb.as_str(), heard.method()) {
             ("POST", "initialize") => {
-                Said::json(200, result(&heard.body["id"], hello("2025-11-25"))).with("mcp-session-id", "s-1")
+                ScriptedReply::json(200, result(&heard.body["id"], hello("2025-11-25")))
+                    .with("mcp-session-id", "s-1")
             }
             ("POST", "tools/call") => {
                 let ask = asks("q", "elicitation/create", form(7.into()));
-                let (more, said) = Said::open(event(&ask));
+                let (more, said) = ScriptedReply::open(event(&ask));
                 *stream.lock().unwrap() = Some(more);
                 said
             }
-            ("POST", "notifications/progress") if !accepts => Said::Silence,
-            ("POST", _) => Said::empty(202),
-            _ => Said::empty(405),
+            ("POST", "notifications/progress") if !accepts => ScriptedReply::Silence,
+            ("POST", _) => ScriptedReply::empty(202),
+            _ => ScriptedReply::empty(405),
         })
         .await;
         let (answer, may_answer) = watch::channel(false);

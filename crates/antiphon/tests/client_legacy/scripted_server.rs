@@ -40,7 +40,7 @@ pub(crate) fn asks(id: impl Into<Value>, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
-pub(crate) fn tells(method: &str, params: Value) -> Value {
+pub(crate) fn notification(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params})
 }
 
@@ -112,14 +112,14 @@ impl Peer {
 
 /// One request over HTTP.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedRequest {
     pub(crate) verb: String,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
 }
 
-impl Heard {
+impl ReceivedRequest {
     pub(crate) fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
@@ -142,7 +142,7 @@ impl Heard {
 }
 
 /// The answer to a request.
-pub(crate) enum Said {
+pub(crate) enum ScriptedReply {
     Whole(u16, Vec<(String, String)>, String),
     /// A stream: this first, and what comes; it ends when the sender is dropped.
     Stream(Vec<(String, String)>, String, mpsc::UnboundedReceiver<String>),
@@ -150,7 +150,7 @@ pub(crate) enum Said {
     Close,
 }
 
-impl Said {
+impl ScriptedReply {
     pub(crate) fn json(status: u16, body: Value) -> Self {
         Self::typed(status, "application/json", body.to_string())
     }
@@ -190,15 +190,17 @@ pub(crate) fn event(message: &Value) -> String {
 /// A server over HTTP.
 pub(crate) struct ScriptedHttpServer {
     pub(crate) url: String,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    heard: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
 impl ScriptedHttpServer {
-    pub(crate) async fn new(answer: impl Fn(&Heard) -> Said + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(
+        answer: impl Fn(&ReceivedRequest) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let (answer, kept) = (Arc::new(answer), Arc::clone(&heard));
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -215,19 +217,19 @@ impl ScriptedHttpServer {
         builder.connect(HttpTransport::new(&self.url).unwrap())
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.heard.lock().unwrap().clone()
     }
 
     pub(crate) fn short(&self) -> Vec<String> {
-        self.heard().iter().map(Heard::short).collect()
+        self.requests().iter().map(ReceivedRequest::short).collect()
     }
 
     /// Waits for a request that matches `wanted`.
-    pub(crate) async fn receive(&self, wanted: impl Fn(&Heard) -> bool) -> Heard {
+    pub(crate) async fn receive(&self, wanted: impl Fn(&ReceivedRequest) -> bool) -> ReceivedRequest {
         soon(async {
             loop {
-                if let Some(heard) = self.heard().into_iter().find(&wanted) {
+                if let Some(heard) = self.requests().into_iter().find(&wanted) {
                     return heard;
                 }
                 tokio::task::yield_now().await;
@@ -245,27 +247,27 @@ impl Drop for ScriptedHttpServer {
 
 async fn serve(
     connection: TcpStream,
-    answer: &(dyn Fn(&Heard) -> Said + Send + Sync),
-    kept: &Mutex<Vec<Heard>>,
+    answer: &(dyn Fn(&ReceivedRequest) -> ScriptedReply + Send + Sync),
+    kept: &Mutex<Vec<ReceivedRequest>>,
 ) {
     let mut stream = BufReader::new(connection);
-    while let Some(heard) = hear(&mut stream).await {
+    while let Some(heard) = read_request(&mut stream).await {
         kept.lock().unwrap().push(heard.clone());
         let said = answer(&heard);
         let mut rest = Vec::new();
         match said {
-            Said::Silence => {
+            ScriptedReply::Silence => {
                 let _ = stream.read_to_end(&mut rest).await;
                 return;
             }
-            Said::Close => return,
-            Said::Whole(status, headers, body) => {
+            ScriptedReply::Close => return,
+            ScriptedReply::Whole(status, headers, body) => {
                 let head = head(status, &headers) + &format!("content-length: {}\r\n\r\n", body.len());
                 if stream.write_all((head + &body).as_bytes()).await.is_err() {
                     return;
                 }
             }
-            Said::Stream(headers, first, mut more) => {
+            ScriptedReply::Stream(headers, first, mut more) => {
                 let head = head(200, &headers) + "transfer-encoding: chunked\r\n\r\n";
                 let _ = stream.write_all((head + &chunk(&first)).as_bytes()).await;
                 loop {
@@ -297,7 +299,7 @@ fn chunk(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{:x}\r\n{text}\r\n", text.len()) }
 }
 
-async fn hear(stream: &mut BufReader<TcpStream>) -> Option<Heard> {
+async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|count| *count > 0)?;
     let mut words = line.split_whitespace().map(str::to_owned);
@@ -313,5 +315,5 @@ async fn hear(stream: &mut BufReader<TcpStream>) -> Option<Heard> {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
-    Some(Heard { verb, path, headers, body })
+    Some(ReceivedRequest { verb, path, headers, body })
 }

@@ -1,6 +1,6 @@
 //! Error -32042: URLs that must be finished before a request is sent again.
 
-use crate::scripted_server::{Peer, builder, error, result, tells};
+use crate::scripted_server::{Peer, builder, error, notification, result};
 use antiphon::client::{
     AskFault, Call, CallProgress, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
 };
@@ -21,9 +21,9 @@ fn done(call: &Value) -> Value {
     result(&call["id"], json!({"content": [{"type": "text", "text": "done"}]}))
 }
 
-type Seen = Arc<Mutex<Vec<String>>>;
+type SeenUrls = Arc<Mutex<Vec<String>>>;
 
-fn person(seen: &Seen, agrees: bool) -> ClientBuilder {
+fn person(seen: &SeenUrls, agrees: bool) -> ClientBuilder {
     let (of_url, of_end, of_round) = (Arc::clone(seen), Arc::clone(seen), Arc::clone(seen));
     builder()
         .mode(Mode::Legacy)
@@ -40,13 +40,13 @@ fn person(seen: &Seen, agrees: bool) -> ClientBuilder {
         })
 }
 
-fn seen(seen: &Seen) -> Vec<String> {
+fn seen(seen: &SeenUrls) -> Vec<String> {
     std::mem::take(&mut seen.lock().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_goes_on_once_the_url_is_finished() {
-    let noted = Seen::default();
+    let noted = SeenUrls::default();
     let (client, mut peer) = Peer::of(person(&noted, true));
     let began = Instant::now();
     let (called, ()) = tokio::join!(client.call_tool("t", json!({"a": 1})), async {
@@ -54,10 +54,10 @@ async fn a_call_goes_on_once_the_url_is_finished() {
         let first = peer.receive_of("tools/call").await;
         peer.send(required(&first, "e1")).await;
         // Of no interest: it was never asked.
-        peer.send(tells("elicitation/complete", json!({"elicitationId": "other"}))).await;
+        peer.send(notification("elicitation/complete", json!({"elicitationId": "other"}))).await;
         tokio::time::sleep(Duration::from_secs(20)).await;
-        peer.send(tells("elicitation/complete", json!({"elicitationId": "e1"}))).await;
-        peer.send(tells("elicitation/complete", json!({"elicitationId": "e1"}))).await;
+        peer.send(notification("elicitation/complete", json!({"elicitationId": "e1"}))).await;
+        peer.send(notification("elicitation/complete", json!({"elicitationId": "e1"}))).await;
         let again = peer.receive_of("tools/call").await;
         assert_eq!(again["params"], first["params"]);
         assert_ne!(again["id"], first["id"]);
@@ -70,7 +70,7 @@ async fn a_call_goes_on_once_the_url_is_finished() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_says_so_is_asked_again_and_the_person_is_not() {
-    let noted = Seen::default();
+    let noted = SeenUrls::default();
     let (client, mut peer) =
         Peer::of(person(&noted, true).url_retry_interval(Duration::from_secs(30)).max_rounds(3));
     let began = Instant::now();
@@ -88,7 +88,9 @@ async fn a_server_that_never_says_so_is_asked_again_and_the_person_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn without_consent_nothing_is_sent_again() {
-    for (builder, shown) in [(person(&Seen::default(), false), true), (builder().mode(Mode::Legacy), false)] {
+    for (builder, shown) in
+        [(person(&SeenUrls::default(), false), true), (builder().mode(Mode::Legacy), false)]
+    {
         let (client, mut peer) = Peer::of(builder);
         let (called, ()) = tokio::join!(client.get_prompt("p", ()), async {
             peer.initializes("2025-11-25").await;
@@ -105,7 +107,7 @@ async fn without_consent_nothing_is_sent_again() {
 /// The one kind of question that can wait: the pending call is plain data here too.
 #[tokio::test(start_paused = true)]
 async fn by_hand() {
-    let (client, mut peer) = Peer::of(person(&Seen::default(), true).url_retry_interval(Duration::ZERO));
+    let (client, mut peer) = Peer::of(person(&SeenUrls::default(), true).url_retry_interval(Duration::ZERO));
     let (step, ()) = tokio::join!(client.begin(Call::resource("a:b")), async {
         peer.initializes("2025-11-25").await;
         let call = peer.receive_of("resources/read").await;

@@ -36,6 +36,8 @@ pub(crate) enum Reply {
     Text(String),
     /// Answers with this error.
     Error(i64, Value),
+    /// Answers with an error of this text; null is no data.
+    Refused(i64, &'static str, Value),
     /// Never answers.
     Hang,
     /// The connection breaks.
@@ -172,6 +174,10 @@ impl Transport for Fake {
                 Reply::Text(text) => Ok(Ok(RawValue::from_string(text).unwrap())),
                 Reply::Error(code, data) => {
                     Ok(Err(ErrorObject::new(ErrorCode(code), "says the server").with_data(data)))
+                }
+                Reply::Refused(code, text, data) => {
+                    let error = ErrorObject::new(ErrorCode(code), text);
+                    Ok(Err(if data.is_null() { error } else { error.with_data(data) }))
                 }
                 Reply::Hang => {
                     let _guard = Cancelled(&self.dropped);

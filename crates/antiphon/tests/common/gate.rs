@@ -24,10 +24,10 @@ pub struct Gate {
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Held {
+struct HoldArguments {
     name: String,
     #[serde(default)]
-    how: How,
+    how: HoldMode,
 }
 
 /// The behaviour of a handler while it waits.
@@ -35,12 +35,12 @@ struct Held {
     Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum HoldMode {
     /// Waits silently.
     #[default]
     Waits,
     /// Reports progress once.
-    Tells,
+    Reports,
     /// Reports progress until the gate opens.
     Floods,
 }
@@ -70,25 +70,25 @@ pub fn gate() -> (Tool, Gate) {
 }
 
 /// Returns the closure unchanged. The bound lets its future borrow the context.
-fn lent<F: for<'a> Fn(&'a Ctx, Held) -> BoxFuture<'a, String>>(handler: F) -> F {
+fn lent<F: for<'a> Fn(&'a Ctx, HoldArguments) -> BoxFuture<'a, String>>(handler: F) -> F {
     handler
 }
 
 async fn run(
     ctx: &Ctx,
-    Held { name, how }: Held,
+    HoldArguments { name, how }: HoldArguments,
     events: mpsc::UnboundedSender<Event>,
     mut opened: watch::Receiver<BTreeSet<String>>,
 ) -> String {
     let _ = events.send(Event::Started(name.clone()));
     let mut guard = Guard { name: name.clone(), ended: false, events };
-    if how == How::Tells {
+    if how == HoldMode::Reports {
         ctx.report_progress(1.0, None, None);
     }
-    let mut told = 0.0;
-    while how == How::Floods && !opened.borrow().contains(&name) {
-        told += 1.0;
-        ctx.report_progress(told, None, Some("still at it"));
+    let mut reported = 0.0;
+    while how == HoldMode::Floods && !opened.borrow().contains(&name) {
+        reported += 1.0;
+        ctx.report_progress(reported, None, Some("still at it"));
         yield_at_once().await;
     }
     if opened.wait_for(|open| open.contains(&name)).await.is_err() {

@@ -69,7 +69,7 @@ pub struct Region {
     pub region: String,
 }
 
-fn told(answer: Answer<Region>) -> String {
+fn answer_text(answer: Answer<Region>) -> String {
     match answer {
         Answer::Accept(Region { region }) => format!("in {region}"),
         Answer::Decline => "declined".to_owned(),
@@ -111,7 +111,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
                 async move {
                     Ok::<_, antiphon::Error>(match answer? {
                         None => Reply::from(region()),
-                        Some(answer) => Reply::Complete($made(told(answer))),
+                        Some(answer) => Reply::Complete($made(answer_text(answer))),
                     })
                 }
             }
@@ -125,7 +125,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
             async move {
                 Ok::<_, antiphon::Error>(match answer? {
                     None => Reply::from(region()),
-                    Some(answer) => Reply::Complete(ResourceContents::text("ask://one", told(answer))),
+                    Some(answer) => Reply::Complete(ResourceContents::text("ask://one", answer_text(answer))),
                 })
             }
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tower_service::Service as _;
 
 /// The response.
-pub struct Got {
+pub struct HttpReply {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -43,11 +43,11 @@ pub fn set<B>(request: &mut Request<B>, header: &'static str, values: &[&str]) {
     }
 }
 
-pub async fn post<S: MessageService>(service: &HttpService<S>, request: Request<Bytes>) -> Got {
+pub async fn post<S: MessageService>(service: &HttpService<S>, request: Request<Bytes>) -> HttpReply {
     post_body(service, request.map(Full::new)).await
 }
 
-pub async fn post_body<S, B>(service: &HttpService<S>, request: Request<B>) -> Got
+pub async fn post_body<S, B>(service: &HttpService<S>, request: Request<B>) -> HttpReply
 where
     S: MessageService,
     B: Body + Send + 'static,
@@ -56,10 +56,10 @@ where
 {
     let (parts, body) = service.clone().call(request).await.unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    Got { status: parts.status.as_u16(), headers: parts.headers, body }
+    HttpReply { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
-impl Got {
+impl HttpReply {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {:?}", self.body))
     }

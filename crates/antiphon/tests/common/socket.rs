@@ -99,7 +99,7 @@ pub struct Client {
 }
 
 /// A response: its status, its head in lower case, its body.
-pub struct Heard {
+pub struct SocketReply {
     pub status: u16,
     pub head: String,
     pub body: String,
@@ -150,7 +150,7 @@ impl Client {
         Some(serde_json::from_str(data.unwrap_or_else(|| panic!("an event: {chunk:?}"))).unwrap())
     }
 
-    pub async fn receive(&mut self) -> Heard {
+    pub async fn receive(&mut self) -> SocketReply {
         loop {
             if let Some(end) = self.ahead.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = String::from_utf8(self.ahead[..end].to_vec()).unwrap().to_lowercase();
@@ -159,7 +159,7 @@ impl Client {
                 if self.ahead.len() >= end_of_body {
                     let body = String::from_utf8(self.ahead[end + 4..end_of_body].to_vec()).unwrap();
                     self.ahead.drain(..end_of_body);
-                    return Heard { status: head[9..12].parse().unwrap(), head, body };
+                    return SocketReply { status: head[9..12].parse().unwrap(), head, body };
                 }
             }
             assert_ne!(soon(self.stream.read_buf(&mut self.ahead)).await.unwrap(), 0, "a whole response");
@@ -167,7 +167,7 @@ impl Client {
     }
 
     /// Waits for the result of `text(id, .., name, ..)`.
-    pub async fn receive_result(&mut self, id: u32, name: &str) -> Heard {
+    pub async fn receive_result(&mut self, id: u32, name: &str) -> SocketReply {
         let heard = self.receive().await;
         let reply: Value = serde_json::from_str(&heard.body).unwrap();
         assert_eq!((heard.status, &reply["id"]), (200, &json!(id)), "{}", heard.body);

@@ -106,7 +106,7 @@ pub fn accept(content: Value) -> Value {
 }
 
 /// Returns the text of a tool's result, or the error as JSON.
-pub fn said(reply: &Value) -> String {
+pub fn result_text(reply: &Value) -> String {
     match reply["result"]["content"][0]["text"].as_str() {
         Some(text) => text.to_owned(),
         None => reply["error"].to_string(),

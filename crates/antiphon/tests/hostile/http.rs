@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::{
     fixture,
-    gate::{Gate, How, gate, soon},
+    gate::{Gate, HoldMode, gate, soon},
     leak_check::{LeakCheck, load},
     request,
     socket::{Client, Running, serve_held, text, text_of},
@@ -20,10 +20,10 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-const SHORT: Duration = Duration::from_millis(200);
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
 /// One connection, and one handler: each must be free again.
-fn options() -> HttpOptions {
+pub(crate) fn options() -> HttpOptions {
     HttpOptions::default().keep_alive_interval(SHORT).connections(1)
 }
 
@@ -45,7 +45,7 @@ fn server(limits: Limits) -> (Server, Gate) {
     (server.server, gate)
 }
 
-async fn running(limits: Limits, options: HttpOptions) -> (Server, Running, LeakCheck) {
+pub(crate) async fn running(limits: Limits, options: HttpOptions) -> (Server, Running, LeakCheck) {
     let (server, gate) = server(limits);
     let running = serve_held(server.clone(), gate, options).await;
     let census = LeakCheck::of(&server);
@@ -53,7 +53,7 @@ async fn running(limits: Limits, options: HttpOptions) -> (Server, Running, Leak
 }
 
 /// The call of `hold` under this name.
-fn hold(name: &str, how: How) -> Value {
+pub(crate) fn hold(name: &str, how: HoldMode) -> Value {
     let meta = with(&common::meta(), json!({"progressToken": name}));
     request(1, "tools/call", json!({"name": "hold", "arguments": {"name": name, "how": how}, "_meta": meta}))
 }
@@ -204,11 +204,11 @@ async fn what_is_refused_before_its_body_is_told() {
 async fn a_client_that_goes_in_any_phase_drops_its_handler() {
     let (server, mut running, census) = running(limits(), options()).await;
     for leaves in [Leaves::Closes, Leaves::HalfCloses, Leaves::Resets] {
-        for how in [How::Waits, How::Tells, How::Floods] {
+        for how in [HoldMode::Waits, HoldMode::Reports, HoldMode::Floods] {
             let mut client = Client::new(&running).await;
             client.send(text_of(&hold("a", how))).await;
             running.gate.started("a").await;
-            if how != How::Waits {
+            if how != HoldMode::Waits {
                 client.receive_head().await;
                 client.receive_event().await.unwrap();
             }
@@ -235,8 +235,11 @@ async fn a_client_that_goes_behind_pipelined_requests_is_missed_in_time() {
     let limits = limits().handler_timeout(Duration::from_millis(300));
     let (_server, mut running, census) = running(limits, options()).await;
     for leaves in [Leaves::Closes, Leaves::Resets] {
-        for first in [hold("a", How::Waits), hold("a", How::Tells), listen(json!({"toolsListChanged": true}))]
-        {
+        for first in [
+            hold("a", HoldMode::Waits),
+            hold("a", HoldMode::Reports),
+            listen(json!({"toolsListChanged": true})),
+        ] {
             let mut client = Client::new(&running).await;
             client.send([text_of(&first), text(2, "echo", "x", "")].concat()).await;
             let holds = first["params"]["name"] == "hold";
@@ -276,7 +279,7 @@ async fn a_client_that_stops_reading_is_left() {
 
     // Progress without end.
     let mut client = narrow(&running).await;
-    client.write_all(text_of(&hold("a", How::Floods)).as_bytes()).await.unwrap();
+    client.write_all(text_of(&hold("a", HoldMode::Floods)).as_bytes()).await.unwrap();
     running.gate.started("a").await;
     running.gate.dropped("a").await;
     drop(client);
@@ -368,7 +371,7 @@ async fn older_clients_get_what_they_can_read() {
     check(on, "HTTP/1.0 without a host", unnamed, Leaves::Never, &[421]).await;
     // Without chunks the end of the stream is that of the connection.
     let mut client = Client::new(&running).await;
-    client.send(old(&text_of(&hold("a", How::Tells)))).await;
+    client.send(old(&text_of(&hold("a", HoldMode::Reports)))).await;
     running.gate.started("a").await;
     running.gate.open("a");
     soon(client.stream.read_to_end(&mut client.ahead)).await.unwrap();

@@ -68,7 +68,7 @@ struct Narrow {
 }
 
 /// Asks with a state; what it does then, its argument says.
-async fn tell(ctx: &Ctx, args: Named) -> antiphon::Result<Reply<String>> {
+async fn ask_or_fail(ctx: &Ctx, args: Named) -> antiphon::Result<Reply<String>> {
     let Some(answer) = ctx.form::<Region>(&question())? else {
         let state =
             if args.name == "large" { STATE.repeat(20_000) } else { format!("{{\"x\":\"{STATE}\"}}") };
@@ -89,7 +89,7 @@ async fn tell(ctx: &Ctx, args: Named) -> antiphon::Result<Reply<String>> {
     }))
 }
 
-fn telling(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
+fn asking_server(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
     fixture(|builder| {
         let bind = |caller: &Caller<'_>| {
             let user = caller.headers.and_then(|headers| headers.get("x-user"));
@@ -100,11 +100,11 @@ fn telling(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
                 None => Ok(None),
             }
         };
-        change(builder.bind_principal(bind).tool(Tool::new("tell", tell)))
+        change(builder.bind_principal(bind).tool(Tool::new("ask_or_fail", ask_or_fail)))
     })
 }
 
-/// Runs a call of `tell`; what it logged, and its last reply.
+/// Runs a call of `ask_or_fail`; what it logged, and its last reply.
 async fn log_of(
     fixture: &Fixture,
     name: &str,
@@ -112,7 +112,7 @@ async fn log_of(
     spoil: impl FnOnce(&mut Value),
 ) -> (String, Value) {
     take_log();
-    let params = json!({"name": "tell", "arguments": {"name": name}});
+    let params = json!({"name": "ask_or_fail", "arguments": {"name": name}});
     let (_, first) =
         send(Over::Http, &fixture.server, &request(1, "tools/call", params.clone()), Some("a")).await;
     let Some(state) = first["result"]["requestState"].as_str() else { return (take_log(), first) };
@@ -156,11 +156,11 @@ async fn the_log_names_causes_and_holds_no_secret() {
         ("a failing binder", "x", "?", "bind_principal failed: the directory is down"),
         ("a principal without a subject", "x", "app", "allow_client_principal()"),
     ] {
-        check(what, expected, &log_of(&telling(|builder| builder), name, user, same).await);
+        check(what, expected, &log_of(&asking_server(|builder| builder), name, user, same).await);
     }
     let params = |retry: &mut Value, member: &str, value: Value| retry["params"][member] = value;
     let wrong = json!({"region": {"action": "accept", "content": {"region": "hunter2", "n": "hunter2"}}});
-    let (_, reply) = log_of(&telling(|builder| builder), "x", "a", |retry| {
+    let (_, reply) = log_of(&asking_server(|builder| builder), "x", "a", |retry| {
         params(retry, "inputResponses", wrong.clone());
     })
     .await;
@@ -172,14 +172,14 @@ async fn the_log_names_causes_and_holds_no_secret() {
         ("an escape", json!({"requestState": "hunter2\n"}), "reason=\"malformed\""),
     ] {
         let spoil = |retry: &mut Value| retry["params"] = with(&retry["params"], spoil);
-        check(what, expected, &log_of(&telling(|builder| builder), "x", "a", spoil).await);
+        check(what, expected, &log_of(&asking_server(|builder| builder), "x", "a", spoil).await);
     }
     let limits = |builder: ServerBuilder| {
         let limits = Limits::default().times_asked(1);
         builder.limits(limits)
     };
     let spoil = |retry: &mut Value| params(retry, "inputResponses", wrong);
-    let (log, reply) = log_of(&telling(limits), "x", "a", spoil).await;
+    let (log, reply) = log_of(&asking_server(limits), "x", "a", spoil).await;
     check("asked too often", "", &(log, reply.clone()));
     assert_eq!(reply["error"]["data"]["limit"], "times_asked");
 }
@@ -188,7 +188,7 @@ async fn the_log_names_causes_and_holds_no_secret() {
 async fn a_codec_that_fails_is_named_in_the_log_and_nowhere_else() {
     let codec = Plain::default();
     let broken = codec.broken.clone();
-    let fixture = telling(|builder| builder.codec(Box::new(codec)));
+    let fixture = asking_server(|builder| builder.codec(Box::new(codec)));
     let open = log_of(&fixture, "x", "a", |_| broken.store(true, Ordering::SeqCst)).await;
     check("opening", "the key service is down", &open);
     assert_eq!(open.1["error"]["data"], json!({"reason": "invalid_request_state"}));
@@ -201,9 +201,9 @@ async fn a_codec_that_fails_is_named_in_the_log_and_nowhere_else() {
 #[tokio::test]
 async fn a_codec_is_not_trusted_with_claims() {
     let codec = Plain::default();
-    let fixture = telling(|builder| builder.codec(Box::new(codec.clone())));
-    let elsewhere = telling(|builder| builder.codec(Box::new(codec)).audience("elsewhere"));
-    let params = json!({"name": "tell", "arguments": {"name": "x"}});
+    let fixture = asking_server(|builder| builder.codec(Box::new(codec.clone())));
+    let elsewhere = asking_server(|builder| builder.codec(Box::new(codec)).audience("elsewhere"));
+    let params = json!({"name": "ask_or_fail", "arguments": {"name": "x"}});
     let (_, other) = send(Over::Http, &elsewhere.server, &request(1, "tools/call", params), Some("a")).await;
     for (what, forged, expected) in [
         ("another audience", state_of(&other), "reason=\"audience\""),
@@ -303,14 +303,14 @@ async fn a_panic_anywhere_costs_one_request() {
 #[tokio::test]
 async fn a_caller_whose_identity_failed_reaches_no_handler() {
     for user in ["?", "app"] {
-        let fixture = telling(|builder| builder);
+        let fixture = asking_server(|builder| builder);
         let echo = json!({"name": "echo", "arguments": {"name": "x"}});
         let message = request(1, "tools/call", echo);
         let (status, reply) = send(Over::Http, &fixture.server, &message, Some(user)).await;
         assert_eq!((status, &reply["error"]["message"]), (200, &json!("Internal error")), "{user}: {reply}");
         assert_eq!(runs(&fixture.runs), 0, "{user}: the handler ran");
     }
-    let fixture = telling(|builder| builder.allow_client_principal(true));
+    let fixture = asking_server(|builder| builder.allow_client_principal(true));
     let echo = json!({"name": "echo", "arguments": {"name": "x"}});
     let (_, reply) = send(Over::Http, &fixture.server, &request(1, "tools/call", echo), Some("app")).await;
     assert_eq!(reply["result"]["content"][0]["text"], "x");

@@ -7,10 +7,13 @@ mod common;
 
 mod answers;
 mod awaits;
+mod budgets;
 mod capabilities;
 mod http;
+mod http2;
 mod leaks;
 mod limits;
 mod notifications;
+mod secrets;
 mod states;
 mod stdio;

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::{
     Over, fixture,
-    gate::{How, gate, soon},
+    gate::{HoldMode, gate, soon},
     leak_check::{LeakCheck, load},
     lines::serve,
     post::correct,
@@ -148,22 +148,22 @@ async fn a_layer_that_drops_the_exchange_cancels_it() {
     let server = fixture(|builder| builder.tool(hold).limits(limits).list_changed(true)).server;
     let census = LeakCheck::of(&server);
     let mut service = HttpService::new(server.clone(), HttpOptions::default());
-    let held = |how: How| {
+    let held = |how: HoldMode| {
         let meta = with(&common::meta(), json!({"progressToken": 1}));
         let params = json!({"name": "hold", "arguments": {"name": "a", "how": how}, "_meta": meta});
         correct(&request(1, "tools/call", params)).map(Full::new)
     };
     // Never polled.
-    drop(service.call(held(How::Waits)));
+    drop(service.call(held(HoldMode::Waits)));
     assert!(gate.is_quiet());
     // A layer that times out.
-    let exchange = service.call(held(How::Waits));
+    let exchange = service.call(held(HoldMode::Waits));
     tokio::time::timeout(Duration::from_secs(1), exchange).await.unwrap_err();
     gate.started("a").await;
     gate.dropped("a").await;
     // The head is there, and is dropped; then a stream that was read from.
     for read in [0, 1, 3] {
-        let mut response = service.call(held(How::Floods)).await.unwrap();
+        let mut response = service.call(held(HoldMode::Floods)).await.unwrap();
         gate.started("a").await;
         for _ in 0..read {
             response.frame().await.unwrap().unwrap();
@@ -177,7 +177,7 @@ async fn a_layer_that_drops_the_exchange_cancels_it() {
     assert_eq!(load(&server), (1, 0));
     drop(response);
     // Polled once more than it should be: nothing happens.
-    let mut exchange = service.call(held(How::Tells));
+    let mut exchange = service.call(held(HoldMode::Reports));
     let response = (&mut exchange).await.unwrap();
     let again = std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut exchange).poll(cx).is_pending()));
     assert!(again.await);
@@ -211,10 +211,10 @@ async fn a_stream_is_kept_alive_from_its_last_word() {
 /// The request of an open subscription is freed: its body may be long, and the lists of that time may be large.
 #[tokio::test]
 async fn an_idle_subscription_holds_little() {
-    struct Held(tokio::sync::oneshot::Sender<()>);
+    struct DropSignal(tokio::sync::oneshot::Sender<()>);
     // A tool that tells when it is no longer known.
     let (sender, gone) = tokio::sync::oneshot::channel();
-    let held = std::sync::Arc::new(Held(sender));
+    let held = std::sync::Arc::new(DropSignal(sender));
     let tool = Tool::new("kept", move |_: &Ctx, _: NoArguments| {
         let held = std::sync::Arc::clone(&held);
         async move { format!("{}", held.0.is_closed()) }

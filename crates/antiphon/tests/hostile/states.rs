@@ -223,7 +223,7 @@ fn edit(message: &mut Value, place: usize, what: usize) {
 
 /// Sends what became of a good second leg. Whatever it is: a defined reply, and no handler that sees an answer runs
 /// with other arguments, or with an answer that is not in the message.
-async fn withstand(kind: usize, spoil: impl FnOnce(Value) -> Vec<u8>) {
+async fn check_spoiled(kind: usize, spoil: impl FnOnce(Value) -> Vec<u8>) {
     let (server, record, _clock) = recording();
     let (method, params) = first_legs()[kind % 3].clone();
     let caller = Caller::default();
@@ -264,7 +264,7 @@ proptest! {
 
     #[test]
     fn a_leg_that_was_edited_as_json(kind in 0..3_usize, edits in proptest::collection::vec((0..60_usize, 0..22_usize), 1..4)) {
-        block_on(withstand(kind, |mut message| {
+        block_on(check_spoiled(kind, |mut message| {
             edits.iter().for_each(|(place, what)| edit(&mut message, *place, *what));
             message.to_string().into_bytes()
         }));
@@ -276,7 +276,7 @@ proptest! {
         kind in 0..3_usize,
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8, any::<u8>()), 1..3),
     ) {
-        block_on(withstand(kind, |message| {
+        block_on(check_spoiled(kind, |message| {
             let mut bytes = message.to_string().into_bytes();
             for (one, other, what, byte) in &edits {
                 if bytes.is_empty() { break }

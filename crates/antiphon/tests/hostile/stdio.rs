@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::{
     fixture,
-    gate::{Gate, How, gate, soon},
+    gate::{Gate, HoldMode, gate, soon},
     leak_check::{LeakCheck, load},
     lines::{Peer, cancelled, discover, serve},
     request, with,
@@ -29,7 +29,7 @@ fn server() -> (Server, Gate) {
     (fixture.server, gate)
 }
 
-fn hold(id: Value, name: &str, how: How) -> String {
+fn hold(id: Value, name: &str, how: HoldMode) -> String {
     let meta = with(&common::meta(), json!({"progressToken": name}));
     let params = json!({"name": "hold", "arguments": {"name": name, "how": how}, "_meta": meta});
     with(&request(0, "tools/call", params), json!({ "id": id })).to_string()
@@ -52,7 +52,7 @@ fn cancel(id: &Value) -> String {
 enum Phase {
     Idle,
     HalfALine,
-    Held(How),
+    Held(HoldMode),
     Listening,
 }
 
@@ -63,9 +63,9 @@ async fn a_client_that_goes_in_any_phase_leaves_nothing() {
     for phase in [
         Phase::Idle,
         Phase::HalfALine,
-        Phase::Held(How::Waits),
-        Phase::Held(How::Tells),
-        Phase::Held(How::Floods),
+        Phase::Held(HoldMode::Waits),
+        Phase::Held(HoldMode::Reports),
+        Phase::Held(HoldMode::Floods),
         Phase::Listening,
     ] {
         for half in [true, false] {
@@ -87,11 +87,11 @@ async fn a_client_that_goes_in_any_phase_leaves_nothing() {
                 // It reads no more, and does not close that end either.
                 writer.shutdown().await.unwrap();
                 match soon(serving).await.unwrap() {
-                    Ok(()) => assert!(phase != Phase::Held(How::Floods), "{phase:?}"),
+                    Ok(()) => assert!(phase != Phase::Held(HoldMode::Floods), "{phase:?}"),
                     Err(error) => {
                         assert_eq!(
                             (error.kind(), phase),
-                            (io::ErrorKind::TimedOut, Phase::Held(How::Floods))
+                            (io::ErrorKind::TimedOut, Phase::Held(HoldMode::Floods))
                         );
                     }
                 }
@@ -118,7 +118,7 @@ async fn a_client_that_stops_reading_is_left() {
     let census = LeakCheck::of(&server);
     for (what, says) in [
         ("a large reply", request(1, "tools/call", json!({"name": "large", "arguments": {}})).to_string()),
-        ("progress", hold(json!(1), "a", How::Floods)),
+        ("progress", hold(json!(1), "a", HoldMode::Floods)),
         ("changes", listen(1, json!({"toolsListChanged": true}))),
         ("an error", "x".to_owned()),
         ("many replies", vec![discover(1); 100].join("\n")),
@@ -159,12 +159,12 @@ async fn a_flood_of_progress_can_be_cancelled() {
         ids
     });
     let mut say = async |line: String| soon(writer.write_all(format!("{line}\n").as_bytes())).await.unwrap();
-    say(hold(json!(1), "a", How::Floods)).await;
+    say(hold(json!(1), "a", HoldMode::Floods)).await;
     gate.started("a").await;
     say(discover(2)).await;
     say(cancel(&json!(1))).await;
     gate.dropped("a").await;
-    say(hold(json!(1), "b", How::Floods)).await;
+    say(hold(json!(1), "b", HoldMode::Floods)).await;
     gate.started("b").await;
     gate.open("b");
     gate.ended("b").await;
@@ -207,8 +207,8 @@ async fn cancelling_what_is_not_under_way_does_nothing() {
 /// > Servers [...] **MUST NOT** send any further messages for it.
 #[tokio::test]
 async fn a_cancelled_handler_has_no_last_words() {
-    struct Parting<'a>(&'a Ctx);
-    impl Drop for Parting<'_> {
+    struct ReportOnDrop<'a>(&'a Ctx);
+    impl Drop for ReportOnDrop<'_> {
         fn drop(&mut self) {
             self.0.report_progress(2.0, None, None);
             self.0.log(LogLevel::Emergency, "gone");
@@ -216,7 +216,7 @@ async fn a_cancelled_handler_has_no_last_words() {
     }
     let parting = Tool::new("parting", async |ctx: &Ctx, _: NoArguments| {
         ctx.report_progress(1.0, None, None);
-        let _parting = Parting(ctx);
+        let _parting = ReportOnDrop(ctx);
         std::future::pending::<String>().await
     });
     let server = fixture(|builder| builder.tool(parting).logging(true)).server;

@@ -37,11 +37,11 @@ pub(crate) struct Move {
     pub(crate) reversed: bool,
     /// The version of the world from here on.
     pub(crate) world: u8,
-    pub(crate) what: What,
+    pub(crate) what: MoveKind,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum What {
+pub(crate) enum MoveKind {
     #[default]
     Sends,
     /// The reply is lost. On a session: some time passes first.
@@ -94,7 +94,7 @@ impl Move {
         Self { world, ..self }
     }
 
-    pub(crate) fn what(self, what: What) -> Self {
+    pub(crate) fn what(self, what: MoveKind) -> Self {
         Self { what, ..self }
     }
 }
@@ -115,7 +115,7 @@ impl fmt::Debug for Move {
             write!(f, ".world({})", self.world)?;
         }
         match self.what {
-            What::Sends => Ok(()),
+            MoveKind::Sends => Ok(()),
             what => write!(f, ".what({what:?})"),
         }
     }

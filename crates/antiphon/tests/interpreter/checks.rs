@@ -2,7 +2,7 @@
 
 use crate::{
     trace::{Chain, LegTrace, Run, RunEnd},
-    user::Said,
+    user::UserAnswer,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,27 +12,27 @@ use std::{
 /// The questions and answers of a person, in the rounds that led to a state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consents {
-    given: BTreeMap<String, Vec<Given>>,
+    given: BTreeMap<String, Vec<GivenAnswer>>,
     /// The round in which each question was first answered, and last.
     first: BTreeMap<String, usize>,
     last: BTreeMap<String, usize>,
     rounds: usize,
     /// The last answer to each question that is not being asked again.
-    standing: Standing,
+    standing: ValidAnswers,
     /// The questions of the last round, with what stood beside them.
-    shown: BTreeMap<String, (String, Standing)>,
+    shown: BTreeMap<String, (String, ValidAnswers)>,
 }
 
 /// Texts and answers, by their paths.
-type Standing = Arc<BTreeMap<String, (String, Said)>>;
+type ValidAnswers = Arc<BTreeMap<String, (String, UserAnswer)>>;
 
 /// One answer.
 #[derive(Clone, Debug)]
-struct Given {
+struct GivenAnswer {
     text: String,
-    said: Said,
+    said: UserAnswer,
     /// The person's answers at the time when the question was shown.
-    beside: Standing,
+    beside: ValidAnswers,
 }
 
 impl Consents {
@@ -61,12 +61,12 @@ impl Consents {
     }
 
     /// The person has answered one of them.
-    pub(crate) fn answer(&mut self, path: &str, said: Said) {
+    pub(crate) fn answer(&mut self, path: &str, said: UserAnswer) {
         let Some((text, beside)) = self.shown.get(path).cloned() else { return };
         Arc::make_mut(&mut self.standing).insert(path.to_owned(), (text.clone(), said));
         self.first.entry(path.to_owned()).or_insert(self.rounds);
         self.last.insert(path.to_owned(), self.rounds);
-        self.given.entry(path.to_owned()).or_default().push(Given { text, said, beside });
+        self.given.entry(path.to_owned()).or_default().push(GivenAnswer { text, said, beside });
     }
 
     /// The first of these questions that has an answer already.
@@ -78,14 +78,14 @@ impl Consents {
     pub(crate) fn begin_anew(&mut self) {
         self.first.clear();
         self.last.clear();
-        self.standing = Standing::default();
+        self.standing = ValidAnswers::default();
     }
 
     /// A step runs behind these answers only if the person gave each of them to exactly this text, and if, of the
     /// questions of earlier rounds, those that were answered then have the same text and answer now.
     fn allow(&self, chain: &Chain) -> Result<(), String> {
         for (path, link) in chain.iter() {
-            let given = self.given.get(path).map_or(&[] as &[Given], Vec::as_slice);
+            let given = self.given.get(path).map_or(&[] as &[GivenAnswer], Vec::as_slice);
             let mut why = format!("`{}` was never answered like that: {given:?}", link.text);
             let fits = given.iter().any(|given| {
                 if given.text != link.text || given.said != link.said {

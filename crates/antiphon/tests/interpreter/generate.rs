@@ -1,7 +1,7 @@
 //! Random programs, and random clients.
 
 use crate::{
-    case::{Carrier, Case, Move, What},
+    case::{Carrier, Case, Move, MoveKind},
     shapes::ServerKind,
     tree::{Ask, Form, Joined, Kind, Name, Node, Program, Raw, Stage, Step, Text},
 };
@@ -57,11 +57,18 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
     let carrier = proptest::sample::select(family.carriers);
     // What waits for other things may come to another end of a leg when it is replayed.
     let checked = u32::from(!family.waits && !family.changes);
-    let server = prop_oneof![7 => Just(ServerKind::Usual), 2 => Just(ServerKind::Small), checked => Just(ServerKind::Checked)];
+    // A text that changes counts, too.
+    let strict = if family.changes { 0 } else { 2 };
+    let server = prop_oneof![
+        7 => Just(ServerKind::Usual),
+        2 => Just(ServerKind::Small),
+        checked => Just(ServerKind::Checked),
+        strict => Just(ServerKind::Strict),
+    ];
     (program, any::<u64>(), moves, honest, carrier, server)
         .prop_map(|(program, seed, mut moves, honest, carrier, server)| {
             if honest {
-                let plainly = |it: &Move| Move { what: What::Sends, answers: it.answers | 0xf, ..*it };
+                let plainly = |it: &Move| Move { what: MoveKind::Sends, answers: it.answers | 0xf, ..*it };
                 moves.iter_mut().for_each(|it| *it = plainly(it));
             }
             let program = Arc::new(program.named());
@@ -74,13 +81,13 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
 }
 
 fn one_move(family: Family) -> impl Strategy<Value = Move> {
-    let cuts = (0_u8..12, any::<bool>()).prop_map(|(polls, rests)| What::Cuts { polls, rests });
+    let cuts = (0_u8..12, any::<bool>()).prop_map(|(polls, rests)| MoveKind::Cuts { polls, rests });
     let what = prop_oneof![
-        16 => Just(What::Sends),
-        2 => Just(What::Loses),
+        16 => Just(MoveKind::Sends),
+        2 => Just(MoveKind::Loses),
         if family.waits { 4 } else { 2 } => cuts,
-        2 => (0_u8..4).prop_map(What::Returns),
-        1 => any::<bool>().prop_map(What::Twice),
+        2 => (0_u8..4).prop_map(MoveKind::Returns),
+        1 => any::<bool>().prop_map(MoveKind::Twice),
     ];
     let bad = prop_oneof![3 => Just(0), 1 => any::<u8>()];
     let answers = prop_oneof![1 => Just(0xff), 2 => any::<u8>()];

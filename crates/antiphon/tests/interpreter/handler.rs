@@ -2,8 +2,8 @@
 
 use crate::{
     leaves::{ask, raw, step},
-    trace::{Chain, Decided, Scene},
-    tree::{At, Joined, Name, Node, letter},
+    trace::{BranchResult, Chain, Scene},
+    tree::{BranchPosition, Joined, Name, Node, letter},
     user::{Stop, in_branch, mix, together},
 };
 use antiphon::server::{Ctx, Won};
@@ -24,25 +24,25 @@ use tokio::sync::watch;
 #[derive(Clone)]
 pub(crate) struct Env {
     pub(crate) scene: Arc<Scene>,
-    pub(crate) at: At,
+    pub(crate) at: BranchPosition,
     pub(crate) chain: Chain,
     feed: Option<watch::Receiver<Option<End>>>,
 }
 
 impl Env {
     pub(crate) fn new(scene: Arc<Scene>) -> Self {
-        Self { scene, at: At::default(), chain: Chain::default(), feed: None }
+        Self { scene, at: BranchPosition::default(), chain: Chain::default(), feed: None }
     }
 
     pub(crate) fn wrong(&self, what: String) {
         self.scene.trace.wrong(what);
     }
 
-    fn decided(&self, path: String, decided: Decided) {
+    fn decided(&self, path: String, decided: BranchResult) {
         self.scene.leg.decided.lock().unwrap().insert(path, decided);
     }
 
-    pub(crate) fn at(&self, at: At) -> Self {
+    pub(crate) fn at(&self, at: BranchPosition) -> Self {
         Self { at, ..self.clone() }
     }
 
@@ -98,7 +98,7 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Unwind(name, node) => {
                 let ran = AssertUnwindSafe(run(ctx, node, env.clone(), value)).catch_unwind().await;
                 let path = env.at.path(letter(*name), *name);
-                env.decided(format!("unwind {path}"), Decided::Unwound(ran.is_err()));
+                env.decided(format!("unwind {path}"), BranchResult::Unwound(ran.is_err()));
                 ran.unwrap_or_else(|_| same(Ok(mix("unwound", "", value))))
             }
             Node::Seq(nodes) => {
@@ -116,7 +116,7 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Select(name, nodes) => {
                 let (winner, end) = race(ctx, env.at.number(*name), letter(*name), nodes, &env, value).await;
                 let path = env.at.path(letter(*name), *name);
-                env.decided(format!("select {path}"), Decided::Won(winner));
+                env.decided(format!("select {path}"), BranchResult::Won(winner));
                 let result = end.result.map(|value| mix("won", "", value ^ winner as u64));
                 End { result, ..end }
             }
@@ -220,7 +220,7 @@ pub(crate) fn all_of(ends: Vec<End>) -> End {
 async fn try_join(ctx: &Ctx, name: Name, nodes: &[Node], env: &Env, value: u64) -> End {
     let tried = try_join_all(branches(ctx, nodes, env, value).into_iter().map(or_stop)).await;
     let stop = tried.as_ref().err().map(|(stop, _)| *stop);
-    env.decided(format!("try {}", env.at.path(letter(name), name)), Decided::Tried(stop));
+    env.decided(format!("try {}", env.at.path(letter(name), name)), BranchResult::Tried(stop));
     match tried {
         Ok(all) => all_of(all.into_iter().map(|(value, chain)| End { result: Ok(value), chain }).collect()),
         Err((stop, chain)) => End { result: Err(stop), chain },

@@ -118,7 +118,7 @@ fn runner(name: &str, seed: u64, number: u64) -> TestRunner {
 }
 
 /// The end of one case.
-pub(crate) struct Ran {
+pub(crate) struct CaseRun {
     end: CallEnd,
     trace: Arc<Trace>,
 }
@@ -129,33 +129,36 @@ struct Totals {
     requests: AtomicU64,
     attempts: AtomicU64,
     diverged: AtomicU64,
+    too_often: AtomicU64,
     /// The most of one case.
     polls: AtomicU64,
 }
 
 impl Totals {
-    fn add(&self, Ran { end, trace }: &Ran) {
+    fn add(&self, CaseRun { end, trace }: &CaseRun) {
         self.requests.fetch_add(trace.requests.load(Ordering::Relaxed), Ordering::Relaxed);
         self.attempts.fetch_add(trace.attempts(), Ordering::Relaxed);
         self.diverged.fetch_add(u64::from(*end == CallEnd::Diverged), Ordering::Relaxed);
+        self.too_often.fetch_add(u64::from(*end == CallEnd::TooOften), Ordering::Relaxed);
         self.polls.fetch_max(trace.polls(), Ordering::Relaxed);
     }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [requests, attempts, diverged, polls] =
-            [&self.requests, &self.attempts, &self.diverged, &self.polls]
+        let [requests, attempts, diverged, too_often, polls] =
+            [&self.requests, &self.attempts, &self.diverged, &self.too_often, &self.polls]
                 .map(|it| it.load(Ordering::Relaxed));
         write!(
             f,
-            "{requests} requests, {attempts} attempts of steps, {diverged} calls diverged, at most {polls} polls"
+            "{requests} requests, {attempts} attempts of steps, {diverged} calls diverged, {too_often} asked too often, \
+             at most {polls} polls"
         )
     }
 }
 
 /// Runs one case on a clock that stands while something can go on.
-pub(crate) fn one(case: &Case) -> Result<Ran, String> {
+pub(crate) fn one(case: &Case) -> Result<CaseRun, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     Scene::forget_all();
@@ -171,5 +174,5 @@ pub(crate) fn one(case: &Case) -> Result<Ran, String> {
         tokio::time::timeout(Duration::from_secs(24 * 3600), checked).await
     });
     let end = end.unwrap_or_else(|_| Err("it hangs".to_owned()))?;
-    Ok(Ran { end, trace })
+    Ok(CaseRun { end, trace })
 }

@@ -4,7 +4,7 @@ use crate::{
     handler::{End, Env, panic_quietly},
     trace::{Chain, Link, Run, RunEnd},
     tree::{Ask, Form, Kind, Raw, Step, Text, letter},
-    user::{Said, Stop, after_answer, after_step},
+    user::{Stop, UserAnswer, after_answer, after_step},
 };
 use antiphon::{
     Result as Outcome,
@@ -35,12 +35,12 @@ pub(crate) struct Note {
 }
 
 /// The content of a form, of any kind.
-pub(crate) trait Filled {
+pub(crate) trait TestForm {
     fn id(&self) -> &str;
     fn number(&self) -> u64;
 }
 
-impl Filled for Pick {
+impl TestForm for Pick {
     fn id(&self) -> &str {
         &self.id
     }
@@ -50,7 +50,7 @@ impl Filled for Pick {
     }
 }
 
-impl Filled for Sure {
+impl TestForm for Sure {
     fn id(&self) -> &str {
         &self.id
     }
@@ -60,7 +60,7 @@ impl Filled for Sure {
     }
 }
 
-impl Filled for Note {
+impl TestForm for Note {
     fn id(&self) -> &str {
         &self.id
     }
@@ -114,21 +114,21 @@ pub(crate) fn words(text: Text, path: &str, value: u64, env: &Env) -> String {
 }
 
 /// An answer as a number, which must be that of this question.
-pub(crate) fn read<F: Filled>(answer: Answer<F>, path: &str, env: &Env) -> Said {
+pub(crate) fn read<F: TestForm>(answer: Answer<F>, path: &str, env: &Env) -> UserAnswer {
     match answer {
         Answer::Accept(it) => {
             if it.id() != path {
                 env.wrong(format!("`{path}` got the answer to `{}`", it.id()));
             }
-            Said::Accept(it.number())
+            UserAnswer::Accept(it.number())
         }
-        Answer::Decline => Said::Decline,
-        Answer::Cancel => Said::Cancel,
+        Answer::Decline => UserAnswer::Decline,
+        Answer::Cancel => UserAnswer::Cancel,
     }
 }
 
 /// The chain behind one more answer, which is written down.
-pub(crate) fn answered(path: &str, text: String, said: Said, env: &Env) -> Chain {
+pub(crate) fn answered(path: &str, text: String, said: UserAnswer, env: &Env) -> Chain {
     let link = Link { text, said, before: Arc::clone(&env.chain) };
     env.scene.leg.answered.lock().unwrap().insert(path.to_owned(), link.clone());
     let mut chain = Arc::clone(&env.chain);
@@ -168,7 +168,7 @@ pub(crate) async fn ask(ctx: &Ctx, ask: &Ask, path: String, env: &Env, value: u6
     };
     let said = said.unwrap_or_else(|other| {
         env.wrong(format!("`{path}`: {other}"));
-        Said::Cancel
+        UserAnswer::Cancel
     });
     End { result: after_answer(said, &path, ask.unwraps, value), chain: answered(&path, text, said, env) }
 }

@@ -1,16 +1,16 @@
 //! The result of a program, given its answers and what came first.
 
 use crate::{
-    trace::{Decided, LegTrace},
-    tree::{Ask, At, Node, Program, letter},
-    user::{Said, Stop, after_answer, after_step, in_branch, mix, together},
+    trace::{BranchResult, LegTrace},
+    tree::{Ask, BranchPosition, Node, Program, letter},
+    user::{Stop, UserAnswer, after_answer, after_step, in_branch, mix, together},
 };
 use std::collections::BTreeMap;
 
 /// The answers and the winners of one request of a call.
 pub(crate) struct Facts {
-    decided: BTreeMap<String, Decided>,
-    answers: BTreeMap<String, Said>,
+    decided: BTreeMap<String, BranchResult>,
+    answers: BTreeMap<String, UserAnswer>,
 }
 
 impl Facts {
@@ -23,11 +23,11 @@ impl Facts {
     /// The result; `None` if the handler cannot have come to its end on these facts.
     pub(crate) fn result(&self, program: &Program) -> Option<Result<u64, Stop>> {
         match program {
-            Program::Awaits(node) => self.node(node, &At::default(), 0),
+            Program::Awaits(node) => self.node(node, &BranchPosition::default(), 0),
             Program::ByHand(stages, last) => {
                 let mut value = 0;
                 for (number, stage) in stages.iter().enumerate() {
-                    match self.node(&stage.before, &At::default(), value)? {
+                    match self.node(&stage.before, &BranchPosition::default(), value)? {
                         Ok(next) => value = next,
                         Err(stop) => return Some(Err(stop)),
                     }
@@ -39,23 +39,23 @@ impl Facts {
                         }
                     }
                 }
-                self.node(last, &At::default(), value)
+                self.node(last, &BranchPosition::default(), value)
             }
             Program::Resolved([first, second, third], last) => {
-                let then = match self.node(first, &At::in_resolver(0), 0)? {
-                    Ok(value) => self.node(second, &At::in_resolver(1), value)?,
+                let then = match self.node(first, &BranchPosition::in_resolver(0), 0)? {
+                    Ok(value) => self.node(second, &BranchPosition::in_resolver(1), value)?,
                     Err(stop) => Err(stop),
                 };
-                let beside = self.node(third, &At::in_resolver(2), 1)?;
+                let beside = self.node(third, &BranchPosition::in_resolver(2), 1)?;
                 match together([then, beside]) {
-                    Ok(value) => self.node(last, &At::default(), value),
+                    Ok(value) => self.node(last, &BranchPosition::default(), value),
                     Err(stop) => Some(Err(stop)),
                 }
             }
         }
     }
 
-    fn node(&self, node: &Node, at: &At, value: u64) -> Option<Result<u64, Stop>> {
+    fn node(&self, node: &Node, at: &BranchPosition, value: u64) -> Option<Result<u64, Stop>> {
         let branch = |nodes: &[Node], n: usize| self.node(&nodes[n], at, in_branch(value, n));
         Some(match node {
             Node::Ask(ask) => {
@@ -67,7 +67,7 @@ impl Facts {
             Node::Checkpoint { .. } | Node::Panics(_) => Ok(value),
             Node::Throws => return None,
             Node::Unwind(name, node) => match self.decided("unwind", *name, at)? {
-                Decided::Unwound(true) => Ok(mix("unwound", "", value)),
+                BranchResult::Unwound(true) => Ok(mix("unwound", "", value)),
                 _ => self.node(node, at, value)?,
             },
             Node::Seq(nodes) => {
@@ -84,7 +84,7 @@ impl Facts {
             }
             Node::Try(name, nodes) => {
                 let all: Vec<_> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
-                let Decided::Tried(tried) = self.decided("try", *name, at)? else { return None };
+                let BranchResult::Tried(tried) = self.decided("try", *name, at)? else { return None };
                 match tried {
                     // The error of one of them.
                     Some(stop) if all.contains(&Some(Err(stop))) => Err(stop),
@@ -93,12 +93,12 @@ impl Facts {
                 }
             }
             Node::Select(name, nodes) => {
-                let Decided::Won(winner) = self.decided("select", *name, at)? else { return None };
+                let BranchResult::Won(winner) = self.decided("select", *name, at)? else { return None };
                 branch(nodes, winner)?.map(|result| mix("won", "", result ^ winner as u64))
             }
             Node::Feed(_, first, second) => {
                 let first = self.node(first, at, in_branch(value, 0))?;
-                let second_at = At { feed: Some(first), ..at.clone() };
+                let second_at = BranchPosition { feed: Some(first), ..at.clone() };
                 together([first, self.node(second, &second_at, in_branch(value, 1))?])
             }
             Node::Takes => together([Ok(value), at.feed?]),
@@ -132,7 +132,7 @@ impl Facts {
         })
     }
 
-    fn decided(&self, what: &str, name: crate::tree::Name, at: &At) -> Option<Decided> {
+    fn decided(&self, what: &str, name: crate::tree::Name, at: &BranchPosition) -> Option<BranchResult> {
         self.decided.get(&format!("{what} {}", at.path(letter(name), name))).copied()
     }
 }

@@ -1,11 +1,11 @@
 //! A client of 2025-11-25: what is awaited is sent on its session at once, and the handler waits.
 
 use crate::{
-    case::{Case, Move, What},
+    case::{Case, Move, MoveKind},
     checks::{Allowance, Consents, effects, ended},
     outcome::Facts,
     reference::{Leg, Plain},
-    reply::{Shown, answer, misfit, shown},
+    reply::{ShownAsk, answer, misfit, shown},
     sealed::CallEnd,
     shapes::{instance, tool_of},
     trace::{LegTrace, Scene, Trace, on_scene},
@@ -80,9 +80,9 @@ impl Session {
 }
 
 /// A question that waits for its answer.
-struct Open {
+struct OpenAsk {
     path: String,
-    shown: Shown,
+    shown: ShownAsk,
 }
 
 struct Client<'a> {
@@ -93,7 +93,7 @@ struct Client<'a> {
     /// The id of the call.
     call: u32,
     /// By the ids of the server's requests.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenAsk>,
     /// Something that was answered may be asked again, in other words.
     changed: bool,
     /// Questions that were answered, and how often badly.
@@ -105,7 +105,7 @@ struct Client<'a> {
 }
 
 /// The outcome of a call.
-enum Came {
+enum SessionReply {
     Done(String),
     Failed(Value),
 }
@@ -151,8 +151,8 @@ impl Client<'_> {
             self.trace.check()?;
             self.consents.check(&self.leg)?;
             match came {
-                Some(Came::Done(text)) => return self.ended(&text),
-                Some(Came::Failed(error)) => {
+                Some(SessionReply::Done(text)) => return self.ended(&text),
+                Some(SessionReply::Failed(error)) => {
                     if self.changed && error["data"]["reason"] == "flow_diverged" {
                         effects(&[Arc::clone(&self.leg)], self.allowance)?;
                         return Ok(CallEnd::Diverged);
@@ -176,12 +176,12 @@ impl Client<'_> {
             self.leg.world.store(one.world, Ordering::Relaxed);
             // What was asked before is rendered again only where the handler is entered again.
             self.changed |= one.world != 0 && matches!(*self.case.program, Program::ByHand(..));
-            if matches!(one.what, What::Cuts { .. }) {
+            if matches!(one.what, MoveKind::Cuts { .. }) {
                 self.cancel().await?;
                 self.again().await?;
                 continue;
             }
-            if matches!(one.what, What::Loses) {
+            if matches!(one.what, MoveKind::Loses) {
                 tokio::time::sleep(Duration::from_secs(40)).await;
             }
             self.answer(one).await?;
@@ -231,15 +231,15 @@ impl Client<'_> {
     }
 
     /// Reads until all is at rest; gives the end of the call.
-    async fn listen(&mut self, within: Duration) -> Result<Option<Came>, String> {
+    async fn listen(&mut self, within: Duration) -> Result<Option<SessionReply>, String> {
         let mut asked: BTreeMap<String, String> = BTreeMap::new();
         let came = loop {
             let Some(message) = self.session.next(within).await? else { break None };
             if message["id"] == self.call && message.get("method").is_none() {
                 let text = message["result"]["content"][0]["text"].as_str();
                 break Some(text.map_or_else(
-                    || Came::Failed(message["error"].clone()),
-                    |text| Came::Done(text.to_owned()),
+                    || SessionReply::Failed(message["error"].clone()),
+                    |text| SessionReply::Done(text.to_owned()),
                 ));
             }
             match message["method"].as_str() {
@@ -255,7 +255,7 @@ impl Client<'_> {
                         return Err(format!("`{path}` is asked twice at once"));
                     }
                     asked.insert(path.clone(), shown.text.clone());
-                    self.open.insert(id, Open { path, shown });
+                    self.open.insert(id, OpenAsk { path, shown });
                 }
                 Some("notifications/cancelled") => {
                     let id = message["params"]["requestId"].as_u64().ok_or("an id that is no number")?;
@@ -297,7 +297,7 @@ impl Client<'_> {
             self.respond(77_777, misfit(0)).await?;
         }
         for (n, id) in chosen {
-            let Some(Open { path, shown }) = self.open.remove(&id) else { continue };
+            let Some(OpenAsk { path, shown }) = self.open.remove(&id) else { continue };
             let times = self.bad.entry(path.clone()).or_default();
             let is_bad = one.bad & (1 << (n % 8)) != 0 && *times < 2;
             *times += u8::from(is_bad);
@@ -311,7 +311,7 @@ impl Client<'_> {
             self.answered.insert(path.clone());
             self.consents.answer(&path, said);
             self.respond(id, value.clone()).await?;
-            if matches!(one.what, What::Returns(_) | What::Twice(_)) {
+            if matches!(one.what, MoveKind::Returns(_) | MoveKind::Twice(_)) {
                 self.respond(id, value).await?;
             }
         }

@@ -1,9 +1,9 @@
 //! The same programs without a server: on a table of answers, in memory.
 
 use crate::{
-    trace::Decided,
-    tree::{Ask, At, Joined, Node, Program, Stage, letter},
-    user::{Stop, after_answer, after_step, in_branch, mix, said, together},
+    trace::BranchResult,
+    tree::{Ask, BranchPosition, Joined, Node, Program, Stage, letter},
+    user::{Stop, after_answer, after_step, in_branch, mix, together, user_answer},
 };
 use std::{
     cell::{Cell, RefCell},
@@ -30,7 +30,7 @@ pub(crate) struct Plain {
     /// The handler has returned questions.
     by_hand: Cell<bool>,
     /// The first error of each `try_join`: where several answers come at once, no rule says which it is.
-    pub(crate) tried: BTreeMap<String, Decided>,
+    pub(crate) tried: BTreeMap<String, BranchResult>,
 }
 
 /// The outcome of one leg.
@@ -53,7 +53,7 @@ impl Plain {
     }
 
     /// The same, where each `try_join` ended like this.
-    pub(crate) fn tried(&self, tried: BTreeMap<String, Decided>) -> Self {
+    pub(crate) fn tried(&self, tried: BTreeMap<String, BranchResult>) -> Self {
         Self { tried, ..self.clone() }
     }
 
@@ -87,23 +87,23 @@ impl Plain {
     fn program<'a>(&'a self, program: &'a Program) -> Running<'a> {
         Box::pin(async move {
             match program {
-                Program::Awaits(node) => self.run(node, At::default(), 0).await,
+                Program::Awaits(node) => self.run(node, BranchPosition::default(), 0).await,
                 Program::ByHand(stages, last) => {
                     let mut value = 0;
                     for (number, stage) in stages.iter().enumerate() {
-                        value = self.run(&stage.before, At::default(), value).await?;
+                        value = self.run(&stage.before, BranchPosition::default(), value).await?;
                         value = self.stage(number, stage, value).await?;
                     }
-                    self.run(last, At::default(), value).await
+                    self.run(last, BranchPosition::default(), value).await
                 }
                 Program::Resolved([first, second, third], last) => {
                     let then = async {
-                        let value = self.run(first, At::in_resolver(0), 0).await?;
-                        self.run(second, At::in_resolver(1), value).await
+                        let value = self.run(first, BranchPosition::in_resolver(0), 0).await?;
+                        self.run(second, BranchPosition::in_resolver(1), value).await
                     };
-                    let beside = self.run(third, At::in_resolver(2), 1);
+                    let beside = self.run(third, BranchPosition::in_resolver(2), 1);
                     let resolved = join(vec![Box::pin(then), beside], usize::MAX, |_| false).await;
-                    self.run(last, At::default(), together(resolved)?).await
+                    self.run(last, BranchPosition::default(), together(resolved)?).await
                 }
             }
         })
@@ -120,7 +120,7 @@ impl Plain {
         }
         stage.asks.iter().enumerate().try_fold(value, |value, (n, ask)| {
             let path = Ask::by_hand(number, n);
-            after_answer(said(self.seed, &path, 0, ask.form), &path, ask.unwraps, value)
+            after_answer(user_answer(self.seed, &path, 0, ask.form), &path, ask.unwraps, value)
         })
     }
 
@@ -134,7 +134,7 @@ impl Plain {
         given == Some(true)
     }
 
-    fn run<'a>(&'a self, node: &'a Node, at: At, value: u64) -> Running<'a> {
+    fn run<'a>(&'a self, node: &'a Node, at: BranchPosition, value: u64) -> Running<'a> {
         Box::pin(async move {
             match node {
                 Node::Ask(ask) => self.ask(ask, &at, value).await,
@@ -183,7 +183,7 @@ impl Plain {
                 Node::Try(name, nodes) => {
                     let tried = self.tried.get(&format!("try {}", at.path(letter(*name), *name)));
                     let stops = |error| match tried {
-                        Some(Decided::Tried(Some(first))) => *first == error,
+                        Some(BranchResult::Tried(Some(first))) => *first == error,
                         _ => true,
                     };
                     let results = join(self.branches(nodes, &at, value), usize::MAX, stops).await;
@@ -225,12 +225,12 @@ impl Plain {
         })
     }
 
-    fn branches<'a>(&'a self, nodes: &'a [Node], at: &At, value: u64) -> Vec<Running<'a>> {
+    fn branches<'a>(&'a self, nodes: &'a [Node], at: &BranchPosition, value: u64) -> Vec<Running<'a>> {
         let branch = |(n, node)| self.run(node, at.clone(), in_branch(value, n));
         nodes.iter().enumerate().map(branch).collect()
     }
 
-    async fn ask(&self, ask: &Ask, at: &At, value: u64) -> Result<u64, Stop> {
+    async fn ask(&self, ask: &Ask, at: &BranchPosition, value: u64) -> Result<u64, Stop> {
         let path = ask.path(at);
         poll_fn(|_| {
             if self.has_answer(&path) {
@@ -240,7 +240,7 @@ impl Plain {
             Poll::Pending
         })
         .await;
-        after_answer(said(self.seed, &path, 0, ask.form), &path, ask.unwraps, value)
+        after_answer(user_answer(self.seed, &path, 0, ask.form), &path, ask.unwraps, value)
     }
 
     fn step(&self, path: &str) -> Poll<()> {

@@ -2,8 +2,8 @@
 
 use crate::{
     case::{
-        A, B, C, Carrier, Case, Move, What, answers, ask, catch, feed, join, raw, repeat, select, seq, stage,
-        step, try_join, unwind,
+        A, B, C, Carrier, Case, Move, MoveKind, answers, ask, catch, feed, join, raw, repeat, select, seq,
+        stage, step, try_join, unwind,
     },
     harness::one,
     shapes::ServerKind,
@@ -90,7 +90,7 @@ fn what_was_done_leaves_before_a_failure() {
 #[test]
 fn no_attempt_begins_after_the_request_has_gone() {
     let retried = step(A, Kind::Retried { fails: 2, panics: false }).waits_for(Raw::Yields(1));
-    let gone = What::Cuts { polls: 1, rests: true };
+    let gone = MoveKind::Cuts { polls: 1, rests: true };
     holds("an attempt begins", &row(Sealed, retried.clone(), vec![answers(0xff).what(gone)]));
     let asks = join(Joined::Ours, [retried.waits_for(Raw::Sleeps(60)), ask(A, Form::Pick)]);
     holds("an attempt begins in a session", &row(Pushed, asks, vec![answers(0).what(gone)]));

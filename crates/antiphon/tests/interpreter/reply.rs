@@ -2,7 +2,7 @@
 
 use crate::{
     tree::Form,
-    user::{Said, said},
+    user::{UserAnswer, user_answer},
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,19 +13,21 @@ pub(crate) enum Reply {
     /// Questions; without any, the state alone.
     Round {
         state: String,
-        asked: BTreeMap<String, Shown>,
+        asked: BTreeMap<String, ShownAsk>,
     },
     Done(String),
     /// A step failed for now: the same request may be sent again.
     StepFailed,
     Internal,
     Diverged,
+    /// The question at this path had no answer that fits, as often as the limit allows.
+    TooOften(String),
     Other(String),
 }
 
 /// A question as the person sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownAsk {
     pub(crate) field: Field,
     pub(crate) text: String,
 }
@@ -38,7 +40,7 @@ pub(crate) enum Field {
 }
 
 /// The question of an `elicitation/create`.
-pub(crate) fn shown(params: &Value) -> Shown {
+pub(crate) fn shown(params: &Value) -> ShownAsk {
     let fields = &params["requestedSchema"]["properties"];
     let field = match () {
         () if fields.get("n").is_some() => Field::Number,
@@ -47,7 +49,7 @@ pub(crate) fn shown(params: &Value) -> Shown {
     };
     // What follows is why it is asked again.
     let text = params["message"].as_str().unwrap_or_default().split("\n\n").next().unwrap_or_default();
-    Shown { field, text: text.to_owned() }
+    ShownAsk { field, text: text.to_owned() }
 }
 
 pub(crate) fn read_reply(reply: &Value) -> Reply {
@@ -55,6 +57,10 @@ pub(crate) fn read_reply(reply: &Value) -> Reply {
     match (error["data"]["reason"].as_str(), error["code"].as_i64()) {
         (Some("step_failed"), Some(-32603)) => return Reply::StepFailed,
         (Some("flow_diverged"), Some(-32603)) => return Reply::Diverged,
+        (Some("limit"), Some(-32602)) if error["data"]["limit"] == "times_asked" => {
+            let text = error["message"].as_str().unwrap_or_default();
+            return Reply::TooOften(text.split('`').nth(1).unwrap_or_default().to_owned());
+        }
         // Behind what was done and is lost, it says so.
         (None, Some(-32603))
             if error["message"].as_str().is_some_and(|it| it.starts_with("Internal error")) =>
@@ -82,18 +88,18 @@ fn accepted(content: Value) -> Value {
 }
 
 /// The person's answer, and how it is sent.
-pub(crate) fn answer(seed: u64, path: &str, shown: &Shown) -> (Said, Value) {
+pub(crate) fn answer(seed: u64, path: &str, shown: &ShownAsk) -> (UserAnswer, Value) {
     let (form, field) = match shown.field {
         Field::Number => (Form::Pick, "n"),
         Field::Yes => (Form::Sure, "ok"),
         Field::Text => (Form::Note, "text"),
     };
     let version = shown.text.split("list ").nth(1).and_then(|rest| rest.trim_end_matches('?').parse().ok());
-    let said = said(seed, path, version.unwrap_or(0), form);
+    let said = user_answer(seed, path, version.unwrap_or(0), form);
     let value = match said {
-        Said::Decline => json!({"action": "decline"}),
-        Said::Cancel => json!({"action": "cancel"}),
-        Said::Accept(n) => accepted(match form {
+        UserAnswer::Decline => json!({"action": "decline"}),
+        UserAnswer::Cancel => json!({"action": "cancel"}),
+        UserAnswer::Accept(n) => accepted(match form {
             Form::Pick => json!({"id": path, field: n, "more": 1}),
             Form::Sure => json!({"id": path, field: n == 1}),
             Form::Note if n == 0 => json!({"id": path}),

@@ -1,13 +1,13 @@
 //! A client of 2026-07-28: each request goes to another instance, and brings a state.
 
 use crate::{
-    case::{Case, Move, What},
+    case::{Case, Move, MoveKind},
     checks::{Allowance, Consents, effects, ended},
     outcome::Facts,
     reference::{Leg, Plain},
-    reply::{Reply, Shown, answer, foreign, misfit, read_reply},
-    shapes::{ServerKind, instance, tool_of},
-    trace::{Decided, LegTrace, Scene, Trace, on_scene},
+    reply::{Reply, ShownAsk, answer, foreign, misfit, read_reply},
+    shapes::{ServerKind, TIMES_ASKED, instance, tool_of},
+    trace::{BranchResult, LegTrace, Scene, Trace, on_scene},
     user::in_words,
 };
 use antiphon::server::Caller;
@@ -32,11 +32,13 @@ const MOST_REQUESTS: usize = 400;
 #[derive(Clone)]
 struct Position {
     state: Option<String>,
-    asked: BTreeMap<String, Shown>,
+    asked: BTreeMap<String, ShownAsk>,
+    /// For each question without an answer that fits, the number of times that it was asked, or would be now.
+    times: BTreeMap<String, u8>,
     plain: Plain,
     /// Questions that were answered badly, and how often.
     bad: BTreeMap<String, u8>,
-    decided: BTreeMap<String, Decided>,
+    decided: BTreeMap<String, BranchResult>,
     consents: Consents,
     state_only: u8,
     /// A step has run, or a question was refused: the call may end where it diverges.
@@ -64,6 +66,8 @@ struct Client<'a> {
 pub(crate) enum CallEnd {
     Done,
     Diverged,
+    /// A question was asked too often.
+    TooOften,
 }
 
 /// Runs one case to its end.
@@ -87,6 +91,7 @@ impl Client<'_> {
         let first = Position {
             state: None,
             asked: BTreeMap::new(),
+            times: BTreeMap::new(),
             plain: Plain::new(self.case.seed),
             bad: BTreeMap::new(),
             decided: BTreeMap::new(),
@@ -101,7 +106,7 @@ impl Client<'_> {
             let one = moves.next().unwrap_or(Move { world, ..Move::all() });
             world = one.world;
             self.changed |= world != 0;
-            if let What::Returns(back) = one.what {
+            if let MoveKind::Returns(back) = one.what {
                 self.allowance.repeats += 1;
                 positions.truncate(positions.len().saturating_sub(usize::from(back)).max(1));
             }
@@ -111,7 +116,7 @@ impl Client<'_> {
                 self.allowance.repeats += 1;
                 continue;
             };
-            if let Some(end) = self.judge(reply, &leg, now, &mut positions)? {
+            if let Some(end) = self.check_reply(reply, &leg, now, &mut positions)? {
                 return self.ended(end);
             }
         }
@@ -121,6 +126,7 @@ impl Client<'_> {
     /// The answers of one request, as they are sent, and what they mean to the plain interpreter and the person.
     fn answer(&self, now: &mut Position, one: Move) -> Vec<(String, Value)> {
         let mut answers: Vec<(String, Value)> = Vec::new();
+        let mut badly: BTreeSet<String> = BTreeSet::new();
         for (n, (path, shown)) in now.asked.iter().enumerate() {
             if one.answers & (1 << (n % 8)) == 0 {
                 continue;
@@ -131,12 +137,19 @@ impl Client<'_> {
             now.plain.answers.get_mut().insert(path.clone(), !is_bad);
             if is_bad {
                 answers.push((path.clone(), misfit(n)));
+                badly.insert(path.clone());
                 continue;
             }
+            now.times.remove(path);
             let (said, text) = answer(self.case.seed, path, shown);
-            now.has_record |= !matches!(said, crate::user::Said::Accept(_));
+            now.has_record |= !matches!(said, crate::user::UserAnswer::Accept(_));
             now.consents.answer(path, said);
             answers.push((path.clone(), text));
+        }
+        // Who answers some of a round may leave the others for later.
+        let answers_none = answers.is_empty();
+        for path in now.asked.keys().filter(|path| answers_none || badly.contains(*path)) {
+            *now.times.entry(path.clone()).or_default() += 1;
         }
         if one.extra {
             let others = self.ever.iter().map(String::as_str);
@@ -159,17 +172,17 @@ impl Client<'_> {
     ) -> Result<Option<(Reply, Arc<LegTrace>)>, String> {
         let (first, leg) = self.request(answers, now, one.world);
         match one.what {
-            What::Sends | What::Returns(_) => {
+            MoveKind::Sends | MoveKind::Returns(_) => {
                 let reply = first.await.ok_or("it spins")?;
                 self.look(&reply, &leg, now)?;
                 Ok(Some((reply, leg)))
             }
-            What::Loses => {
+            MoveKind::Loses => {
                 let reply = first.await.ok_or("it spins")?;
                 self.look(&reply, &leg, now)?;
                 Ok(None)
             }
-            What::Twice(takes_second) => {
+            MoveKind::Twice(takes_second) => {
                 self.allowance.repeats += 1;
                 // The world does not change everywhere at once.
                 let world = one.world + u8::from(self.changed);
@@ -182,7 +195,7 @@ impl Client<'_> {
                 let [first, second] = both;
                 Ok(Some(if takes_second { second } else { first }))
             }
-            What::Cuts { polls, rests } => {
+            MoveKind::Cuts { polls, rests } => {
                 self.cuts = true;
                 self.allowance.cuts = true;
                 cut(first, polls, &leg.gone).await;
@@ -259,6 +272,7 @@ impl Client<'_> {
                 return Err(format!("{text}, but should be {expected:?}, where {decided:?}"));
             }
         }
+        self.look_at_times(reply, now)?;
         if !self.case.is_exact() || self.changed {
             return Ok(());
         }
@@ -266,14 +280,47 @@ impl Client<'_> {
         let expected = plain.leg(&self.case.program);
         self.plainly.append(plain.ran.get_mut());
         match (reply, expected) {
+            (reply, Leg::Asks(expected)) if expected.iter().any(|path| self.is_spent(path, now)) => {
+                match reply {
+                    Reply::TooOften(path) if expected.contains(path) => Ok(()),
+                    // What was recorded leaves before that is told.
+                    Reply::Round { asked, .. } if asked.is_empty() => Ok(()),
+                    _ => Err(format!("{reply:?}, though {expected:?} were asked {:?} times", now.times)),
+                }
+            }
             (Reply::Round { asked, .. }, Leg::Asks(expected)) if asked.keys().eq(expected.iter()) => Ok(()),
             (Reply::Done(text), Leg::Done(expected)) if *text == in_words(expected) => Ok(()),
             (reply, expected) => Err(format!("{reply:?}, but should be {expected:?}")),
         }
     }
 
+    /// Returns `true` if this question may not be asked once more.
+    fn is_spent(&self, path: &str, now: &Position) -> bool {
+        self.case.server == ServerKind::Strict
+            && now.times.get(path).is_some_and(|times| *times > TIMES_ASKED)
+    }
+
+    /// Checks that a question without an answer that fits is asked as often as the limit allows, and not more often.
+    fn look_at_times(&self, reply: &Reply, now: &Position) -> Result<(), String> {
+        let spent = |path: &&String| self.is_spent(path, now);
+        let too_often = match reply {
+            Reply::TooOften(path) => {
+                return match spent(&path) {
+                    true => Ok(()),
+                    false => {
+                        Err(format!("`{path}` is not asked again, after {:?} times", now.times.get(path)))
+                    }
+                };
+            }
+            // A leg that fails may not come to a question, which then begins anew.
+            Reply::Round { asked, .. } if !self.case.program.fails() => asked.keys().find(spent),
+            _ => None,
+        };
+        too_often.map_or(Ok(()), |path| Err(format!("`{path}` is asked more often than the limit allows")))
+    }
+
     /// Goes on from a reply; gives the end of the call, if that is it.
-    fn judge(
+    fn check_reply(
         &mut self,
         reply: Reply,
         leg: &LegTrace,
@@ -288,7 +335,8 @@ impl Client<'_> {
             Reply::Round { state, asked } => {
                 let fails = self.case.program.fails();
                 // What was recorded leaves before a divergence is told, too.
-                let may = fails || self.changed || self.case.program.pauses();
+                let is_spent = now.times.keys().any(|path| self.is_spent(path, &now));
+                let may = fails || self.changed || is_spent || self.case.program.pauses();
                 if asked.is_empty() && !may {
                     return Err("a state-only result of a program that neither fails nor pauses".to_owned());
                 }
@@ -307,11 +355,19 @@ impl Client<'_> {
                 let mut consents = now.consents;
                 consents.show(asked.iter().map(|(path, shown)| (path, &shown.text)));
                 self.ever.extend(asked.keys().cloned());
+                let mut times = now.times;
+                if !asked.is_empty() {
+                    times.retain(|path, _| asked.contains_key(path));
+                    for path in asked.keys() {
+                        times.entry(path.clone()).or_insert(1);
+                    }
+                }
                 let decided = leg.decided.lock().unwrap().clone();
                 let has_record = now.has_record || has_ended;
                 positions.push(Position {
                     state: Some(state),
                     asked,
+                    times,
                     plain,
                     decided,
                     consents,
@@ -335,6 +391,7 @@ impl Client<'_> {
                 self.allowance.repeats += usize::from(has_ended);
                 Ok(None)
             }
+            Reply::TooOften(_) => Ok(Some(CallEnd::TooOften)),
             Reply::Diverged if self.changed && now.has_record => Ok(Some(CallEnd::Diverged)),
             Reply::Diverged => {
                 Err("it diverges, and nothing has changed that a step or a refusal is behind".to_owned())

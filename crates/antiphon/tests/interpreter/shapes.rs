@@ -4,8 +4,8 @@ use crate::{
     handler::{End, Env, all_of, run},
     leaves::{Note, Pick, Sure, answered, read, words},
     trace::{Scene, counted},
-    tree::{Ask, At, Form, Program, Stage},
-    user::{Said, Stop, after_answer, in_words},
+    tree::{Ask, BranchPosition, Form, Program, Stage},
+    user::{Stop, UserAnswer, after_answer, in_words},
 };
 use antiphon::{
     Result as Outcome, resolver,
@@ -26,7 +26,12 @@ pub(crate) enum ServerKind {
     Small,
     /// Each round is replayed before it leaves, and must come to the same.
     Checked,
+    /// A question may be asked [`TIMES_ASKED`] times without an answer that fits.
+    Strict,
 }
+
+/// The limit of [`ServerKind::Strict`].
+pub(crate) const TIMES_ASKED: u8 = 3;
 
 type Instances = LazyLock<Vec<Server>>;
 
@@ -34,6 +39,7 @@ type Instances = LazyLock<Vec<Server>>;
 static USUAL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Usual)).collect());
 static SMALL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Small)).collect());
 static CHECKED: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Checked)).collect());
+static STRICT: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Strict)).collect());
 
 /// The nth instance.
 pub(crate) fn instance(number: usize, kind: ServerKind) -> &'static Server {
@@ -41,6 +47,7 @@ pub(crate) fn instance(number: usize, kind: ServerKind) -> &'static Server {
         ServerKind::Usual => &USUAL,
         ServerKind::Small => &SMALL,
         ServerKind::Checked => &CHECKED,
+        ServerKind::Strict => &STRICT,
     };
     &servers[number % servers.len()]
 }
@@ -58,8 +65,8 @@ fn server(kind: ServerKind) -> Server {
     let limits = Limits::default()
         .legs(1000)
         .state_only(if kind == ServerKind::Small { 2 } else { 200 })
-        // A text may change as often as the client likes.
-        .times_asked(100)
+        // Elsewhere a text may change, and an answer be missing, as often as the client likes.
+        .times_asked(if kind == ServerKind::Strict { TIMES_ASKED } else { 100 })
         .sessions(1_000_000)
         .handlers(1_000_000)
         .session_handlers(1_000_000)
@@ -96,7 +103,7 @@ fn spins() -> String {
 async fn by_hand(ctx: &Ctx, env: Env) -> Reply<String> {
     let scene = env.scene.clone();
     let Program::ByHand(stages, last) = &*scene.program else { unreachable!("another tool's") };
-    let mut kept: Vec<Vec<Kept>> = match ctx.state_as() {
+    let mut kept: Vec<Vec<StoredAnswer>> = match ctx.state_as() {
         Ok(kept) => kept.unwrap_or_default(),
         Err(error) => {
             env.wrong(format!("the state cannot be read: {error:?}"));
@@ -119,7 +126,7 @@ async fn by_hand(ctx: &Ctx, env: Env) -> Reply<String> {
             }
         }
         for (n, (ask, it)) in stage.asks.iter().zip(kept[number].clone()).enumerate() {
-            let (path, said) = (Ask::by_hand(number, n), it.said());
+            let (path, said) = (Ask::by_hand(number, n), it.answer());
             let chain = answered(&path, it.text, said, &env);
             env = env.after(chain);
             value = match after_answer(said, &path, ask.unwraps, value) {
@@ -151,7 +158,7 @@ fn put(path: &str, text: &str, form: Form) -> Put {
 }
 
 /// The answer to a question by hand, if it was asked in exactly these words.
-fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<Kept> {
+fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<StoredAnswer> {
     let ask = put(path, text, form);
     let said = match form {
         Form::Pick => ctx.form::<Pick>(&ask).map(|it| it.map(|it| read(it, path, env))),
@@ -162,10 +169,10 @@ fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<Kep
         env.wrong(format!("the answer to `{path}` cannot be read: {error:?}"));
         None
     });
-    said.map(|said| Kept::new(text, said))
+    said.map(|said| StoredAnswer::new(text, said))
 }
 
-fn returned(asks: &[(String, String, Ask)], kept: &[Vec<Kept>]) -> Reply<String> {
+fn returned(asks: &[(String, String, Ask)], kept: &[Vec<StoredAnswer>]) -> Reply<String> {
     let mut puts = asks.iter().map(|(path, text, ask)| put(path, text, ask.form));
     let first = InputRequired::ask(puts.next().expect("a round has a question"));
     puts.fold(first, InputRequired::and).with_json_state(&kept).expect("plain data").into()
@@ -173,27 +180,27 @@ fn returned(asks: &[(String, String, Ask)], kept: &[Vec<Kept>]) -> Reply<String>
 
 /// An answer in the state of a handler, with the question it was given to.
 #[derive(Clone, Serialize, Deserialize)]
-struct Kept {
+struct StoredAnswer {
     text: String,
     refused: Option<bool>,
     number: u64,
 }
 
-impl Kept {
-    fn new(text: &str, said: Said) -> Self {
+impl StoredAnswer {
+    fn new(text: &str, said: UserAnswer) -> Self {
         let (refused, number) = match said {
-            Said::Accept(number) => (None, number),
-            Said::Decline => (Some(true), 0),
-            Said::Cancel => (Some(false), 0),
+            UserAnswer::Accept(number) => (None, number),
+            UserAnswer::Decline => (Some(true), 0),
+            UserAnswer::Cancel => (Some(false), 0),
         };
         Self { text: text.to_owned(), refused, number }
     }
 
-    fn said(&self) -> Said {
+    fn answer(&self) -> UserAnswer {
         match self.refused {
-            None => Said::Accept(self.number),
-            Some(true) => Said::Decline,
-            Some(false) => Said::Cancel,
+            None => UserAnswer::Accept(self.number),
+            Some(true) => UserAnswer::Decline,
+            Some(false) => UserAnswer::Cancel,
         }
     }
 }
@@ -202,7 +209,7 @@ impl Kept {
 async fn resolve(ctx: &Ctx, number: usize, before: Option<End>) -> End {
     let scene = Scene::of(ctx);
     let Program::Resolved(resolvers, _) = &*scene.program else { unreachable!("another tool's") };
-    let env = Env::new(scene.clone()).at(At::in_resolver(number));
+    let env = Env::new(scene.clone()).at(BranchPosition::in_resolver(number));
     match before {
         None => run(ctx, &resolvers[number], env, u64::from(number == 2)).await,
         Some(End { result: Ok(value), chain }) => run(ctx, &resolvers[number], env.after(chain), value).await,

@@ -2,7 +2,7 @@
 
 use crate::{
     tree::Program,
-    user::{Said, Stop},
+    user::{Stop, UserAnswer},
 };
 use antiphon::server::Ctx;
 use std::{
@@ -22,7 +22,7 @@ const MOST_POLLS: u64 = 10_000;
 
 /// The winner of a race, or the error that ended a `try_join`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Decided {
+pub(crate) enum BranchResult {
     Won(usize),
     Tried(Option<Stop>),
     /// A panic was caught, or none came.
@@ -33,7 +33,7 @@ pub(crate) enum Decided {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) text: String,
-    pub(crate) said: Said,
+    pub(crate) said: UserAnswer,
     /// The questions that the branch had awaited before.
     pub(crate) before: Chain,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Trace {
 /// One request.
 #[derive(Debug, Default)]
 pub(crate) struct LegTrace {
-    pub(crate) decided: Mutex<BTreeMap<String, Decided>>,
+    pub(crate) decided: Mutex<BTreeMap<String, BranchResult>>,
     /// The questions that were answered.
     pub(crate) answered: Mutex<BTreeMap<String, Link>>,
     pub(crate) runs: Mutex<Vec<Run>>,

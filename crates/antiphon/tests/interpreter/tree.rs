@@ -325,14 +325,14 @@ impl Program {
 
 /// The position of a branch: the scopes, and the number of the present loop round.
 #[derive(Clone, Default)]
-pub(crate) struct At {
+pub(crate) struct BranchPosition {
     pub(crate) scopes: String,
     pub(crate) round: u64,
     /// The result that `Takes` waits for; only where results are known.
     pub(crate) feed: Option<Result<u64, Stop>>,
 }
 
-impl At {
+impl BranchPosition {
     /// In the scope of a resolver.
     pub(crate) fn in_resolver(resolver: usize) -> Self {
         Self { scopes: format!("{}/", RESOLVERS[resolver]), ..Self::default() }
@@ -378,7 +378,7 @@ impl Ask {
         ["a", "b"].get(usize::from(self.name.letter)).copied()
     }
 
-    pub(crate) fn path(&self, at: &At) -> String {
+    pub(crate) fn path(&self, at: &BranchPosition) -> String {
         let of_form = match self.form {
             Form::Pick => "pick",
             Form::Sure => "sure",

@@ -16,31 +16,31 @@ pub(crate) fn mix(what: &str, path: &str, more: u64) -> u64 {
 
 /// The action of the person on one question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum UserAnswer {
     Accept(u64),
     Decline,
     Cancel,
 }
 
 /// The answer of the person to the question at this path, when it shows this version of the world.
-pub(crate) fn said(seed: u64, path: &str, version: u8, form: Form) -> Said {
+pub(crate) fn user_answer(seed: u64, path: &str, version: u8, form: Form) -> UserAnswer {
     let hash = mix("person", path, seed ^ (u64::from(version) << 56));
     match (hash % 14, form) {
-        (0, _) => Said::Decline,
-        (1, _) => Said::Cancel,
-        (_, Form::Sure) => Said::Accept((hash >> 8) % 2),
-        _ => Said::Accept((hash >> 8) % 4),
+        (0, _) => UserAnswer::Decline,
+        (1, _) => UserAnswer::Cancel,
+        (_, Form::Sure) => UserAnswer::Accept((hash >> 8) % 2),
+        _ => UserAnswer::Accept((hash >> 8) % 4),
     }
 }
 
 /// The value of a branch after an answer.
-pub(crate) fn after_answer(said: Said, path: &str, unwraps: bool, value: u64) -> Result<u64, Stop> {
+pub(crate) fn after_answer(said: UserAnswer, path: &str, unwraps: bool, value: u64) -> Result<u64, Stop> {
     match said {
-        Said::Accept(n) => Ok(mix("accepted", path, value ^ n)),
-        Said::Decline if unwraps => Err(Stop(mix("declined", path, 0))),
-        Said::Decline => Ok(mix("declined", path, value)),
-        Said::Cancel if unwraps => Err(Stop(mix("cancelled", path, 0))),
-        Said::Cancel => Ok(mix("cancelled", path, value)),
+        UserAnswer::Accept(n) => Ok(mix("accepted", path, value ^ n)),
+        UserAnswer::Decline if unwraps => Err(Stop(mix("declined", path, 0))),
+        UserAnswer::Decline => Ok(mix("declined", path, value)),
+        UserAnswer::Cancel if unwraps => Err(Stop(mix("cancelled", path, 0))),
+        UserAnswer::Cancel => Ok(mix("cancelled", path, value)),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Session {
 }
 
 /// A response: a whole body, or a stream of events.
-pub struct Came {
+pub struct HttpReply {
     pub status: u16,
     pub headers: http::HeaderMap,
     body: ReplyBody,
@@ -89,10 +89,10 @@ pub fn with_header(mut request: Request<Bytes>, name: &'static str, value: &str)
     request
 }
 
-pub async fn send(service: &HttpService, request: Request<Bytes>) -> Came {
+pub async fn send(service: &HttpService, request: Request<Bytes>) -> HttpReply {
     let response: Response<ReplyBody> = soon(service.clone().call(request.map(Full::new))).await.unwrap();
     let (parts, body) = response.into_parts();
-    Came { status: parts.status.as_u16(), headers: parts.headers, body }
+    HttpReply { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
 impl Session {
@@ -127,17 +127,17 @@ impl Session {
         self.user.into_iter().fold(request, |request, user| with_header(request, "x-user", user))
     }
 
-    pub async fn post(&self, message: &Value) -> Came {
+    pub async fn post(&self, message: &Value) -> HttpReply {
         send(&self.service, self.own(post(message))).await
     }
 
-    pub async fn get(&self, last_event_id: Option<&str>) -> Came {
+    pub async fn get(&self, last_event_id: Option<&str>) -> HttpReply {
         let request = self.own(bare(Method::GET));
         let last = last_event_id.into_iter();
         send(&self.service, last.fold(request, |request, id| with_header(request, "last-event-id", id))).await
     }
 
-    pub async fn delete(&self) -> Came {
+    pub async fn delete(&self) -> HttpReply {
         send(&self.service, self.own(bare(Method::DELETE))).await
     }
 
@@ -148,7 +148,7 @@ impl Session {
     }
 }
 
-impl Came {
+impl HttpReply {
     pub fn is_stream(&self) -> bool {
         self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream")
     }

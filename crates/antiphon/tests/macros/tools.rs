@@ -231,17 +231,14 @@ async fn a_definition_says_what_the_signature_says() {
                 "maxLength": 5, "default": "abc",
             }),
         ),
-        ("count", json!({"type": "integer", "format": "int8", "minimum": -1, "maximum": 3})),
-        ("share", json!({"type": "number", "format": "double", "minimum": 0.5, "default": 1})),
+        ("count", json!({"type": "integer", "minimum": -1, "maximum": 3})),
+        ("share", json!({"type": "number", "minimum": 0.5, "default": 1})),
         ("really", json!({"type": "boolean", "default": true})),
         ("tags", json!({"type": "array", "items": {"type": "string"}, "maxItems": 2, "default": ["x"]})),
         // Not that it may be null, though it may.
         ("region", json!({"type": "string", "x-mcp-header": "Region"})),
         ("size", json!({"$ref": "#/$defs/Size", "default": "large"})),
-        (
-            "maybeNot",
-            json!({"type": ["integer", "null"], "format": "uint64", "minimum": 0, "description": "By hand"}),
-        ),
+        ("maybeNot", json!({"type": ["integer", "null"], "minimum": 0, "description": "By hand"})),
     ] {
         assert_eq!(schema["properties"][name], expected, "{name}");
     }

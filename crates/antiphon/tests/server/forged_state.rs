@@ -224,9 +224,9 @@ async fn a_state_of_another_time() {
         let fixture = guarded(|builder| builder);
         let state = first_leg(over, &fixture, method, &params).await;
         // Ten minutes, and a minute for clocks that differ.
-        fixture.clock.advance(Duration::from_secs(661));
+        fixture.clock.advance(Duration::from_secs(601));
         check("expired", over, &fixture, method, &params, state.clone().into()).await;
-        fixture.clock.turn_back(Duration::from_secs(661 + 61));
+        fixture.clock.turn_back(Duration::from_secs(601 + 61));
         check("from the future", over, &fixture, method, &params, state.clone().into()).await;
         fixture.clock.advance(Duration::from_secs(1));
         let retry = with(&params, json!({"inputResponses": answers(), "requestState": state}));

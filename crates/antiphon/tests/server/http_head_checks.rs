@@ -7,7 +7,7 @@ use crate::common::{
 };
 use antiphon::serve::http::{HttpOptions, HttpService};
 use bytes::Bytes;
-use http::{Method, Request, Uri};
+use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn service() -> HttpService {
 }
 
 /// A request on its way to be broken.
-struct Bent {
+struct BrokenRequest {
     request: Request<Bytes>,
     message: Value,
     /// The text of the message is not all there.
@@ -27,13 +27,14 @@ struct Bent {
     late: bool,
 }
 
-type Break = fn(&mut Bent);
+type Break = fn(&mut BrokenRequest);
 
 /// Each rung with what breaks it, and its answer.
 const RUNGS: &[(&str, Break, (u16, i64))] = &[
-    ("path", |bent| *bent.request.uri_mut() = Uri::from_static("/elsewhere"), (404, 0)),
     ("method", |bent| *bent.request.method_mut() = Method::GET, (405, 0)),
     ("size", |bent| set(&mut bent.request, "content-length", &["4194305"]), (413, 0)),
+    ("transfer coding", |bent| set(&mut bent.request, "transfer-encoding", &["gzip, chunked"]), (501, 0)),
+    ("content coding", |bent| set(&mut bent.request, "content-encoding", &["gzip"]), (415, 0)),
     ("content type", |bent| set(&mut bent.request, "content-type", &["text/plain"]), (415, 0)),
     ("host", |bent| set(&mut bent.request, "host", &["evil.example.com"]), (421, 0)),
     ("origin", |bent| set(&mut bent.request, "origin", &["http://evil.example.com"]), (403, 0)),
@@ -74,7 +75,7 @@ const RUNGS: &[(&str, Break, (u16, i64))] = &[
 /// Breaks these rungs, the last first.
 fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, Infallible>> {
     let message = request(1, "server/discover", json!({}));
-    let mut bent = Bent { request: correct(&message), message, cut: false, late: false };
+    let mut bent = BrokenRequest { request: correct(&message), message, cut: false, late: false };
     for (_, break_it, _) in rungs.iter().rev() {
         break_it(&mut bent);
     }
@@ -165,6 +166,16 @@ async fn what_each_header_may_hold() {
         ("content-length", &["4194304"], text),
         ("content-length", &["4194305"], (413, 0)),
         ("content-length", &["18446744073709551616"], text),
+        ("transfer-encoding", &["chunked"], text),
+        ("transfer-encoding", &["Chunked"], text),
+        ("transfer-encoding", &["gzip, chunked"], (501, 0)),
+        ("transfer-encoding", &["gzip", "chunked"], (501, 0)),
+        ("transfer-encoding", &["identity"], (501, 0)),
+        ("content-encoding", &["identity"], text),
+        ("content-encoding", &["Identity"], text),
+        ("content-encoding", &["gzip"], (415, 0)),
+        ("content-encoding", &["identity, br"], (415, 0)),
+        ("content-encoding", &["identity", "zstd"], (415, 0)),
         ("mcp-session-id", &["1234"], text),
         ("last-event-id", &["1234"], text),
         ("mcp-protocol-version", &[], (400, -32020)),
@@ -207,17 +218,17 @@ async fn what_each_header_may_hold() {
 }
 
 #[tokio::test]
-async fn only_post_and_only_the_endpoint() {
+async fn only_post_whatever_the_path() {
     let service = service();
     for (method, path, expected) in [
         (Method::POST, "/mcp", (200, 0)),
         (Method::POST, "/mcp?key=1", (200, 0)),
         (Method::POST, "http://localhost:1/mcp", (200, 0)),
         (Method::POST, "http://evil.example.com/mcp", (421, 0)),
-        (Method::POST, "/", (404, 0)),
-        (Method::POST, "/mcp/", (404, 0)),
-        (Method::POST, "/MCP", (404, 0)),
-        (Method::GET, "/.well-known/oauth-protected-resource", (404, 0)),
+        // A router has selected the path.
+        (Method::POST, "/", (200, 0)),
+        (Method::POST, "/mcp/", (200, 0)),
+        (Method::GET, "/.well-known/oauth-protected-resource", (405, 0)),
         (Method::GET, "/mcp", (405, 0)),
         (Method::HEAD, "/mcp", (405, 0)),
         (Method::PUT, "/mcp", (405, 0)),
@@ -237,8 +248,8 @@ async fn options_open_what_they_name_and_nothing_else() {
     let server = fixture(|builder| builder).server;
     let default = HttpOptions::default;
     for (what, options, path, host, origin, expected) in [
-        ("any path", default().path(None), "/x/y", "localhost", None, (200, 0)),
-        ("other path", default().path(Some("/x")), "/mcp", "localhost", None, (404, 0)),
+        ("any path", default(), "/x/y", "localhost", None, (200, 0)),
+        ("whatever the option", default().path("/x"), "/mcp", "localhost", None, (200, 0)),
         ("a host", default().allow_host("A.example"), "/mcp", "a.EXAMPLE:80", None, (200, 0)),
         ("loopback too", default().allow_host("a.example"), "/mcp", "localhost", None, (200, 0)),
         ("another", default().allow_host("a.example"), "/mcp", "b.example", None, (421, 0)),

@@ -1,12 +1,16 @@
 //! The server over real sockets: how connections are read, kept, counted and closed.
 
 use crate::common::{
+    fixture,
     gate::soon,
     post::{correct, post_body},
     request,
-    socket::{Client, holding, serve, text},
+    socket::{Client, Running, holding, serve, serve_this, text},
 };
-use antiphon::serve::http::{HttpOptions, HttpService};
+use antiphon::{
+    serve::http::{HttpOptions, HttpService, PeerAddress},
+    server::Limits,
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::body::Frame;
@@ -186,23 +190,96 @@ async fn a_client_that_goes_away_cancels_its_request() {
     }
 }
 
+/// A client with this request under way.
+async fn busy(server: &mut Running, name: &str) -> Client {
+    let mut client = Client::new(server).await;
+    client.send(text(1, "hold", name, "")).await;
+    server.gate.started(name).await;
+    client
+}
+
+async fn echo(client: &mut Client) {
+    client.send(text(1, "echo", "x", "")).await;
+    client.receive_result(1, "x").await;
+}
+
 #[tokio::test]
-async fn one_more_connection_than_allowed_waits() {
+async fn one_more_connection_than_allowed_waits_while_all_are_busy() {
     let mut server = serve(HttpOptions::default().connections(1)).await;
-    let mut first = Client::new(&server).await;
-    first.send(text(1, "echo", "x", "")).await;
-    first.receive_result(1, "x").await;
+    let mut first = busy(&mut server, "first").await;
     let mut second = Client::new(&server).await;
     second.send(text(1, "hold", "second", "")).await;
-    for id in 2..10 {
-        first.send(text(id, "echo", "x", "")).await;
-        first.receive_result(id, "x").await;
-    }
     assert!(server.gate.is_quiet());
-    drop(first);
+    server.gate.open("first");
+    server.gate.ended("first").await;
+    // The end of the request makes room: the first connection has its response, and is closed.
     server.gate.started("second").await;
+    first.receive_result(1, "first").await;
+    first.expect_close().await;
     server.gate.open("second");
     second.receive_result(1, "second").await;
+}
+
+/// Connections without a request keep nobody out.
+#[tokio::test]
+async fn the_longest_idle_connection_makes_room() {
+    let mut server = serve(HttpOptions::default().connections(4).connections_per_address(4)).await;
+    let mut held = busy(&mut server, "held").await;
+    let (mut first, mut second) = (Client::new(&server).await, Client::new(&server).await);
+    echo(&mut first).await;
+    echo(&mut second).await;
+    let silent = Client::new(&server).await;
+    let mut next = Client::new(&server).await;
+    echo(&mut next).await;
+    silent.expect_close().await;
+    let mut last = Client::new(&server).await;
+    echo(&mut last).await;
+    first.expect_close().await;
+    for client in [&mut second, &mut next, &mut last] {
+        echo(client).await;
+    }
+    server.gate.open("held");
+    held.receive_result(1, "held").await;
+}
+
+#[tokio::test]
+async fn an_address_has_as_many_connections_as_allowed() {
+    let mut server = serve(HttpOptions::default().connections_per_address(1)).await;
+    let mut held = busy(&mut server, "held").await;
+    Client::new(&server).await.expect_close().await;
+    server.gate.open("held");
+    held.receive_result(1, "held").await;
+    // Without a request it makes room.
+    let mut next = Client::new(&server).await;
+    echo(&mut next).await;
+    held.expect_close().await;
+}
+
+#[tokio::test]
+async fn a_head_over_the_limit_is_refused() {
+    let good = text(1, "echo", "x", "");
+    let head = good.find("\r\n\r\n").unwrap() + 4;
+    for (options, limit) in [
+        (HttpOptions::default(), 32 * 1024),
+        (HttpOptions::default().max_head(1000), 1000),
+        (HttpOptions::default().max_head(200_000), 200_000),
+    ] {
+        let server = serve(options).await;
+        let padded = |length: usize| format!("X: {}\r\n", "y".repeat(length - head - "X: \r\n".len()));
+        let mut client = Client::new(&server).await;
+        for length in [limit - 1, limit] {
+            client.send(text(1, "echo", "x", &padded(length))).await;
+            client.receive_result(1, "x").await;
+        }
+        client.send(text(1, "echo", "x", &padded(limit + 1))).await;
+        assert_eq!(client.receive().await.status, 431, "{limit}");
+        client.expect_close().await;
+        // Without an end.
+        let mut client = Client::new(&server).await;
+        client.send(format!("POST /mcp HTTP/1.1\r\nX: {}", "y".repeat(1 << 20))).await;
+        assert_eq!(client.receive().await.status, 431, "{limit}");
+        client.expect_close().await;
+    }
 }
 
 #[tokio::test]
@@ -270,4 +347,46 @@ async fn the_service_takes_any_body() {
     post_body(&service, ask().map(|()| Full::new(whole).boxed_unsync())).await.check("boxed", (200, 0));
     post_body(&service, ask().map(|()| Empty::<Bytes>::new())).await.check("empty", (400, -32700));
     post_body(&service, ask().map(|()| stream(broken))).await.check("broken", (400, 0));
+}
+
+/// `serve_http` says where a request comes from: the limits of anonymous callers count by it.
+#[tokio::test]
+async fn each_request_names_the_address_of_its_peer() {
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let server = fixture(|builder| {
+        builder.bind_principal(move |caller| {
+            let address = caller.extensions.and_then(|extensions| extensions.get::<PeerAddress>());
+            tell.send(format!("{address:?}")).unwrap();
+            Ok::<_, std::convert::Infallible>(None)
+        })
+    });
+    let server = serve_this(server.server, HttpOptions::default()).await;
+    let mut client = Client::new(&server).await;
+    for id in 1..3 {
+        client.send(text(id, "echo", "x", "")).await;
+        client.receive_result(id, "x").await;
+        assert_eq!(told.recv().await.unwrap(), "Some(PeerAddress(127.0.0.1))");
+    }
+}
+
+/// A body beyond the budget is refused before all of it has arrived, and the client reads why.
+#[tokio::test]
+async fn a_body_beyond_the_budget_gets_503() {
+    let limits = Limits::default().request_bytes(64 * 1024);
+    let server = serve_this(fixture(|builder| builder.limits(limits)).server, HttpOptions::default()).await;
+    let mut client = Client::new(&server).await;
+    client.send(text(1, "echo", &"x".repeat(40_000), "")).await;
+    client.receive_result(1, &"x".repeat(40_000)).await;
+    client.send(text(2, "echo", &"x".repeat(400_000), "")).await;
+    let refused = client.receive().await;
+    assert_eq!(refused.status, 503, "{}", refused.head);
+    assert!(
+        refused.head.contains("retry-after: 1") && refused.head.contains("connection: close"),
+        "{}",
+        refused.head
+    );
+    client.expect_close().await;
+    let mut client = Client::new(&server).await;
+    client.send(text(3, "echo", "x", "")).await;
+    client.receive_result(3, "x").await;
 }

@@ -21,8 +21,8 @@ async fn languages(typed: Completing) -> Vec<&'static str> {
     known.filter(|name| name.starts_with(typed.value())).collect()
 }
 
-/// All that a completer is told.
-async fn told(typed: Completing) -> Vec<String> {
+/// Returns everything that the completer received.
+async fn echo_input(typed: Completing) -> Vec<String> {
     let known: Vec<String> = typed.arguments().map(|(name, value)| format!("{name}={value}")).collect();
     let user = typed.principal().map(|principal| format!("{principal:?}")).is_some();
     vec![
@@ -45,7 +45,7 @@ fn server(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
         });
     let prompt = prompt
         .complete("language", languages)
-        .complete("told", told)
+        .complete("told", echo_input)
         .complete("none", async |_: Completing| Vec::<String>::new())
         .complete("all", async |_: Completing| ["b".to_owned(), "a".to_owned()])
         .complete("more", async |_: Completing| Completions::from(["a"]).total(7))
@@ -67,7 +67,7 @@ fn server(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
     let builder = Server::builder("completion", "1")
         .prompt(prompt)
         .prompt(Prompt::new("bare", async |_: &Ctx, _: NoArguments| String::new()))
-        .template(template.complete("host", told))
+        .template(template.complete("host", echo_input))
         .resource(Resource::new("db://fixed/one", "one", async |_: &Ctx| {
             ResourceContents::text("db://", "")
         }));

@@ -246,11 +246,11 @@ async fn headers_belong_to_one_tool_at_one_time() {
 #[tokio::test]
 async fn an_optional_argument_may_be_in_a_header() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
-    struct Where {
+    struct PlaceArguments {
         #[schemars(extend("x-mcp-header" = "Region"))]
         region: Option<String>,
     }
-    let place = async |_: &Ctx, place: Where| place.region.unwrap_or_else(|| "anywhere".to_owned());
+    let place = async |_: &Ctx, place: PlaceArguments| place.region.unwrap_or_else(|| "anywhere".to_owned());
     let server = Server::builder("headers", "1").tool(Tool::new("t", place)).build().expect("a server");
     let (_, list) = send(Over::Stdio, &server, &request(1, "tools/list", json!({})), None).await;
     assert_eq!(list["result"]["tools"][0]["inputSchema"]["properties"]["region"]["type"], "string");

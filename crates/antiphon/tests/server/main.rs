@@ -6,6 +6,7 @@
 mod common;
 
 mod body_checks;
+mod cors;
 mod forged_state;
 mod http_head_checks;
 mod http_server;
@@ -17,7 +18,9 @@ mod lists_completion;
 mod lists_output;
 mod lists_pages;
 mod message_service;
+mod mounted;
 mod notifications;
+mod refusal_log;
 mod rounds;
 mod shown_errors;
 mod spec_http;

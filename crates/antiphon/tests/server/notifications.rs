@@ -24,7 +24,7 @@ struct Script {
     fails: bool,
 }
 
-async fn play(ctx: &Ctx, script: Script) -> Result<String, String> {
+async fn run_script(ctx: &Ctx, script: Script) -> Result<String, String> {
     for step in &script.sends {
         match step.as_slice() {
             [Value::Number(progress), total, message] => {
@@ -43,9 +43,9 @@ fn level_of(level: &Value) -> LogLevel {
 }
 
 fn server(logging: bool) -> Server {
-    let play = Tool::new("play", play);
+    let run_script = Tool::new("run_script", run_script);
     fixture(|builder| {
-        let builder = builder.tool(play);
+        let builder = builder.tool(run_script);
         if logging { builder.logging(true) } else { builder }
     })
     .server
@@ -56,7 +56,7 @@ fn call(meta: Value, sends: Value, fails: bool) -> Value {
     request(
         1,
         "tools/call",
-        json!({"name": "play", "arguments": arguments, "_meta": with(&common::meta(), meta)}),
+        json!({"name": "run_script", "arguments": arguments, "_meta": with(&common::meta(), meta)}),
     )
 }
 
@@ -109,15 +109,15 @@ async fn progress_leaves_if_it_is_asked_for_and_increases() {
         [20, null, null],
         [99.5, null, "nearly"]
     ]);
-    let told = |token: Value| {
+    let expected = |token: Value| {
         [
             progress(token.clone(), json!({"progress": 0.0, "total": 100.0, "message": "begun"})),
             progress(token.clone(), json!({"progress": 50.0, "total": 100.0})),
             progress(token, json!({"progress": 99.5, "message": "nearly"})),
         ]
     };
-    check(false, json!({"progressToken": "p"}), sends.clone(), &told(json!("p"))).await;
-    check(false, json!({"progressToken": 7}), sends.clone(), &told(json!(7))).await;
+    check(false, json!({"progressToken": "p"}), sends.clone(), &expected(json!("p"))).await;
+    check(false, json!({"progressToken": 7}), sends.clone(), &expected(json!(7))).await;
     check(true, json!({}), sends, &[]).await;
     check(false, json!({"progressToken": "p"}), json!([]), &[]).await;
 }
@@ -125,14 +125,14 @@ async fn progress_leaves_if_it_is_asked_for_and_increases() {
 #[tokio::test]
 async fn log_messages_leave_at_or_above_the_level_asked_for() {
     let sends = json!([["debug", null, "a"], ["info", "db", {"b": 1}], ["warning", null, [3]], ["emergency", null, null]]);
-    let told = [
+    let expected = [
         log(json!({"level": "info", "logger": "db", "data": {"b": 1}})),
         log(json!({"level": "warning", "data": [3]})),
         log(json!({"level": "emergency", "data": null})),
     ];
     let level = |level: &str| json!({"io.modelcontextprotocol/logLevel": level});
-    check(true, level("info"), sends.clone(), &told).await;
-    check(true, level("notice"), sends.clone(), &told[1..]).await;
+    check(true, level("info"), sends.clone(), &expected).await;
+    check(true, level("notice"), sends.clone(), &expected[1..]).await;
     check(true, json!({}), sends.clone(), &[]).await;
     // A server that does not declare it sends none.
     check(false, level("debug"), sends, &[]).await;
@@ -148,42 +148,42 @@ async fn a_level_that_does_not_exist_is_refused() {
 }
 
 /// A tool that tells its progress, and then holds.
-fn telling() -> (Server, common::gate::Gate) {
+fn notifying_server() -> (Server, common::gate::Gate) {
     let (hold, gate) = gate();
-    let tell = Tool::new("tell", async |ctx: &Ctx, _: antiphon::server::NoArguments| {
+    let notify = Tool::new("notify", async |ctx: &Ctx, _: antiphon::server::NoArguments| {
         ctx.report_progress(1.0, None, None);
         std::future::pending::<String>().await
     });
-    (fixture(|builder| builder.tool(hold).tool(tell)).server, gate)
+    (fixture(|builder| builder.tool(hold).tool(notify)).server, gate)
 }
 
-fn tell(id: u32) -> Value {
+fn notify(id: u32) -> Value {
     let meta = with(&common::meta(), json!({"progressToken": id}));
-    request(id, "tools/call", json!({"name": "tell", "_meta": meta}))
+    request(id, "tools/call", json!({"name": "notify", "_meta": meta}))
 }
 
 #[tokio::test]
 async fn a_notification_leaves_while_its_handler_runs() {
-    let (server, _gate) = telling();
+    let (server, _gate) = notifying_server();
     let running = socket::serve_this(server.clone(), HttpOptions::default()).await;
     let mut client = socket::Client::new(&running).await;
-    client.send(socket::text_of(&tell(3))).await;
+    client.send(socket::text_of(&notify(3))).await;
     let head = client.receive_head().await;
     assert!(head.starts_with("http/1.1 200 ok") && head.contains("text/event-stream"), "{head}");
     assert_eq!(client.receive_event().await, Some(progress(json!(3), json!({"progress": 1.0}))));
 
     let mut peer = lines::serve(server, 1 << 16);
-    peer.send(tell(4).to_string()).await;
+    peer.send(notify(4).to_string()).await;
     assert_eq!(peer.receive().await, Some(progress(json!(4), json!({"progress": 1.0}))));
 }
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive() {
-    let (server, _gate) = telling();
+    let (server, _gate) = notifying_server();
     let options = HttpOptions::default().keep_alive_interval(std::time::Duration::from_millis(20));
     let running = socket::serve_this(server, options).await;
     let mut client = socket::Client::new(&running).await;
-    client.send(socket::text_of(&tell(3))).await;
+    client.send(socket::text_of(&notify(3))).await;
     client.receive_head().await;
     client.receive_event().await.unwrap();
     for _ in 0..3 {
@@ -193,32 +193,32 @@ async fn a_silent_stream_is_kept_alive() {
 
 #[tokio::test]
 async fn a_client_that_leaves_the_stream_drops_the_handler() {
-    struct Told(Option<tokio::sync::oneshot::Sender<()>>);
-    impl Drop for Told {
+    struct DropSignal(Option<tokio::sync::oneshot::Sender<()>>);
+    impl Drop for DropSignal {
         fn drop(&mut self) {
             let _ = self.0.take().unwrap().send(());
         }
     }
     let (sender, dropped) = tokio::sync::oneshot::channel();
     let sender = std::sync::Mutex::new(Some(sender));
-    let tell = Tool::new("tell", move |ctx: &Ctx, _: antiphon::server::NoArguments| {
+    let notify = Tool::new("notify", move |ctx: &Ctx, _: antiphon::server::NoArguments| {
         ctx.report_progress(1.0, None, None);
-        let told = Told(sender.lock().unwrap().take());
+        let expected = DropSignal(sender.lock().unwrap().take());
         async move {
-            let _told = told;
+            let _told = expected;
             std::future::pending::<String>().await
         }
     });
-    let server = fixture(|builder| builder.tool(tell)).server;
+    let server = fixture(|builder| builder.tool(notify)).server;
     let running = socket::serve_this(server, HttpOptions::default()).await;
     let mut client = socket::Client::new(&running).await;
-    client.send(socket::text_of(&tell_once())).await;
+    client.send(socket::text_of(&notify_once())).await;
     client.receive_head().await;
     client.receive_event().await.unwrap();
     drop(client);
     soon(dropped).await.unwrap();
 }
 
-fn tell_once() -> Value {
-    tell(1)
+fn notify_once() -> Value {
+    notify(1)
 }

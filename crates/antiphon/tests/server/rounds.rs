@@ -138,6 +138,28 @@ async fn a_question_is_asked_three_times_at_most() {
     assert_eq!(runs(&fixture.runs), 1);
 }
 
+/// > If the client fails to send all the information requested in a previous `InputRequests` [...] the server **SHOULD**
+/// > respond with a new `InputRequiredResult` requesting the missing information again
+#[tokio::test]
+async fn requests_without_answers_end_the_call() {
+    for none in [json!({}), json!({"inputResponses": null}), json!({"inputResponses": {"nobody": {}}})] {
+        let fixture = fixture(|builder| builder);
+        let (method, params) = askable()[0].clone();
+        let (_, mut reply) =
+            send(Over::Http, &fixture.server, &request(1, method, params.clone()), None).await;
+        for id in 2..=4 {
+            assert_eq!(reply["result"]["resultType"], "input_required", "{none}: {reply}");
+            let retry = with(&with(&params, none.clone()), json!({"requestState": state_of(&reply)}));
+            reply = send(Over::Http, &fixture.server, &request(id, method, retry), None).await.1;
+        }
+        assert_eq!(reply["error"]["code"], -32602, "{none}");
+        assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "times_asked"}), "{none}");
+        let text = "`region` was asked 3 times without an answer that fits. No answer to it came.";
+        assert_eq!(reply["error"]["message"], text, "{none}");
+        assert_eq!(runs(&fixture.runs), 1);
+    }
+}
+
 #[tokio::test]
 async fn the_first_leg_never_counts_answers() {
     let fixture = fixture(|builder| builder);

@@ -23,7 +23,7 @@ fn request(id: u32, method: &str, params: Value, meta: Value) -> String {
     format!("{request}\n")
 }
 
-fn telling() -> Server {
+fn progress_server() -> Server {
     let tells = async |ctx: &Ctx, _: NoArguments| {
         ctx.report_progress(1.0, None, Some("the only one"));
         std::future::pending::<()>().await;
@@ -35,7 +35,7 @@ fn telling() -> Server {
 async fn check(what: &str, first: &str) {
     // Nothing the server says fits at once.
     let ((mut says, input), (output, hears)) = (duplex(64 * 1024), duplex(16));
-    let serving = tokio::spawn(serve_streams(input, output, telling()));
+    let serving = tokio::spawn(serve_streams(input, output, progress_server()));
     says.write_all(first.as_bytes()).await.unwrap();
     let mut hears = BufReader::with_capacity(1, hears);
     hears.read_u8().await.unwrap();

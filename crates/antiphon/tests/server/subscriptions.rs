@@ -46,17 +46,17 @@ fn listen(id: u32, filter: Value) -> Value {
 }
 
 /// A notification of this subscription.
-fn told(method: &str, more: Value) -> Value {
+fn notification(method: &str, more: Value) -> Value {
     let params = common::with(&json!({"_meta": {"io.modelcontextprotocol/subscriptionId": ID}}), more);
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 fn acknowledged(filter: Value) -> Value {
-    told("notifications/subscriptions/acknowledged", json!({ "notifications": filter }))
+    notification("notifications/subscriptions/acknowledged", json!({ "notifications": filter }))
 }
 
 fn updated(uri: &str) -> Value {
-    told("notifications/resources/updated", json!({ "uri": uri }))
+    notification("notifications/resources/updated", json!({ "uri": uri }))
 }
 
 fn changing() -> Server {
@@ -111,7 +111,7 @@ async fn a_subscription_hears_what_it_asked_for_and_nothing_else() {
         server.add_tool(tool("late")).unwrap();
         assert_eq!(
             listener.receive().await,
-            Some(told("notifications/tools/list_changed", json!({}))),
+            Some(notification("notifications/tools/list_changed", json!({}))),
             "{over}"
         );
         server.resource_updated("ask://one");
@@ -119,7 +119,7 @@ async fn a_subscription_hears_what_it_asked_for_and_nothing_else() {
         assert!(server.remove_tool("late"));
         assert_eq!(
             listener.receive().await,
-            Some(told("notifications/tools/list_changed", json!({}))),
+            Some(notification("notifications/tools/list_changed", json!({}))),
             "{over}"
         );
         // What changed nothing is not told.
@@ -242,7 +242,8 @@ async fn what_a_subscription_may_ask_for_is_bounded() {
     first.receive().await.unwrap();
     check_refused(&server, json!({"resourceSubscriptions": ["b"]}), -32603).await;
     drop(first);
-    let limits = Limits::default().all_subscription_uri_bytes(10);
+    // Each URI takes 512 bytes beside its text.
+    let limits = Limits::default().all_subscription_uri_bytes(2 * 512 + 10);
     let server = fixture(|builder| builder.resource_updates(true).limits(limits)).server;
     let mut first = Listener::open("stdio", &server, json!({"resourceSubscriptions": ["0123456"]})).await;
     first.receive().await.unwrap();

@@ -95,7 +95,7 @@ fn place_or_not() -> Server {
 #[tokio::test]
 async fn one_form() {
     let bad = accept(json!({"region": "much too long a name"}));
-    let long = "region must have at most 10 characters";
+    let long = "Region must have at most 10 characters";
     for (what, answers, reason, wanted) in [
         ("accepted", vec![accept(json!({"region": "eu"}))], None, "eu 3"),
         ("all of it", vec![accept(json!({"region": "eu", "count": 5, "other": 1}))], None, "eu 5"),
@@ -148,11 +148,11 @@ async fn a_form_that_is_not_answered() {
         "error": {"code": -32603, "message": "no screen"}})
     };
     let rejected = |request: &Value| json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -1, "message": "no"}});
-    type Says = dyn Fn(&Value) -> Value;
-    let last = "`place` was asked 3 times without an answer that fits. region must be text.";
+    type AnswerFn = dyn Fn(&Value) -> Value;
+    let last = "`place` was asked 3 times without an answer that fits. Region must be text.";
     // The code of the error that leaves is told once.
     for (what, says, times, code, told) in [
-        ("three times bad", &bad as &Says, 3, -32602, last),
+        ("three times bad", &bad as &AnswerFn, 3, -32602, last),
         ("an error", &refused, 1, -32603, "The client did not answer `place`: no screen"),
         ("another error", &rejected, 1, -32603, "The client did not answer `place` (error -1): no"),
     ] {

@@ -2,7 +2,7 @@
 
 use crate::common::{
     fixture,
-    gate::{Gate, How, LONGEST, gate, soon},
+    gate::{Gate, HoldMode, LONGEST, gate, soon},
     leak_check::LeakCheck,
     lines::serve,
     session::{everything, initialize, plain},
@@ -35,7 +35,7 @@ fn server() -> (Server, Gate) {
     (server.server, gate)
 }
 
-fn hold(id: u32, how: How) -> Value {
+fn hold(id: u32, how: HoldMode) -> Value {
     let arguments = json!({"name": format!("{id}"), "how": how});
     plain(id, "tools/call", json!({"name": "hold", "arguments": arguments, "_meta": {"progressToken": id}}))
 }
@@ -58,10 +58,10 @@ fn phases() -> Vec<(&'static str, Vec<Value>)> {
     let subscribe = plain(1, "resources/subscribe", json!({"uri": "ask://one"}));
     vec![
         ("nothing", vec![]),
-        ("a call that waits", vec![hold(1, How::Waits)]),
-        ("a call that tells", vec![hold(1, How::Tells)]),
-        ("a call that floods", vec![hold(1, How::Floods)]),
-        ("as many calls as it may, and more", (1..=100).map(|id| hold(id, How::Waits)).collect()),
+        ("a call that waits", vec![hold(1, HoldMode::Waits)]),
+        ("a call that tells", vec![hold(1, HoldMode::Reports)]),
+        ("a call that floods", vec![hold(1, HoldMode::Floods)]),
+        ("as many calls as it may, and more", (1..=100).map(|id| hold(id, HoldMode::Waits)).collect()),
         ("a call that asks", vec![ask(1)]),
         ("calls that ask", (1..=50).map(ask).collect()),
         ("an answer that does not fit", vec![ask(1), answer(1, accept(json!({"region": 7})))]),
@@ -71,19 +71,19 @@ fn phases() -> Vec<(&'static str, Vec<Value>)> {
             vec![ask(1), json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}})],
         ),
         ("answers to nothing", (1..=200).map(|id| answer(id, accept(json!({})))).collect()),
-        ("a call, cancelled", vec![hold(1, How::Waits), cancel(json!(1))]),
+        ("a call, cancelled", vec![hold(1, HoldMode::Waits), cancel(json!(1))]),
         ("a call that asks, cancelled", vec![ask(1), cancel(json!(1))]),
         ("what is not there, cancelled", (1..=200).map(|id| cancel(json!(id))).collect()),
         ("two handshakes", vec![plain(1, "initialize", initialize("2025-11-25", everything()))]),
         ("a subscription", vec![subscribe.clone(), subscribe]),
         ("no method", vec![plain(1, "no/such", json!({}))]),
-        ("one id, twice", vec![hold(1, How::Waits), ask(1)]),
+        ("one id, twice", vec![hold(1, HoldMode::Waits), ask(1)]),
     ]
 }
 
 /// A way in which a client on pipes leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Goes {
+enum Departure {
     /// It closes both ends at once.
     AtOnce,
     /// It closes what it writes, and reads the rest.
@@ -95,7 +95,7 @@ enum Goes {
 #[tokio::test]
 async fn a_client_on_pipes_that_goes_in_any_phase_leaves_nothing() {
     for (what, says) in phases() {
-        for goes in [Goes::AtOnce, Goes::ReadsOn, Goes::HalfWay] {
+        for goes in [Departure::AtOnce, Departure::ReadsOn, Departure::HalfWay] {
             let (server, _gate) = server();
             let census = LeakCheck::of(&server);
             let mut peer = serve(server.clone(), 1 << 20);
@@ -105,12 +105,12 @@ async fn a_client_on_pipes_that_goes_in_any_phase_leaves_nothing() {
                 peer.send(message.to_string()).await;
             }
             match goes {
-                Goes::AtOnce => {}
-                Goes::ReadsOn => {
+                Departure::AtOnce => {}
+                Departure::ReadsOn => {
                     soon(peer.writer.shutdown()).await.unwrap();
                     while peer.receive().await.is_some() {}
                 }
-                Goes::HalfWay => soon(peer.writer.write_all(b"{\"jsonrpc\":")).await.unwrap(),
+                Departure::HalfWay => soon(peer.writer.write_all(b"{\"jsonrpc\":")).await.unwrap(),
             }
             drop((peer.lines, peer.writer));
             // Whether that ended it well or with a broken pipe.

@@ -83,7 +83,7 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
     let roots: Arc<Asks> = Arc::new(|| Ask::roots("ask"));
     for (what, asks, bad, reason, good) in [
         ("a form that is too long", &form, region(longest + 1), words(64 * 1024), region(longest)),
-        ("a form that does not fit", &form, accept(json!({"region": 7})), "region".to_owned(), region(1)),
+        ("a form that does not fit", &form, accept(json!({"region": 7})), "Region".to_owned(), region(1)),
         ("a URL", &url, accept(json!({"x": "x".repeat(70_000)})), words(64 * 1024), accept(json!({}))),
         // They have no message that could say why.
         ("a sample", &sample, sampled(most + 1), String::new(), sampled(most)),

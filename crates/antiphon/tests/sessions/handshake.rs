@@ -1,7 +1,8 @@
 //! A session on stdio: its handshake, and what needs nobody to be asked.
 
 use crate::common::{
-    lines::serve,
+    gate::gate,
+    lines::{holding, serve},
     session::{InSession, everything, initialize, plain},
     *,
 };
@@ -90,8 +91,81 @@ async fn a_handshake_that_is_none() {
         peer.send(plain(2, "initialize", good.clone()).to_string()).await;
         assert_eq!(peer.receive_outcome().await, (json!(2), 0), "{what}");
         peer.send(plain(3, "initialize", good.clone()).to_string()).await;
-        assert_eq!(peer.receive_outcome().await, (json!(3), -32600), "{what}: twice");
+        assert_eq!(peer.receive_outcome().await, (json!(3), 0), "{what}: another session");
     }
+}
+
+/// A bridge passes several clients on to one child, one after another: each begins with its own `initialize`, and counts its
+/// requests from the start.
+#[tokio::test]
+async fn a_second_initialize_replaces_the_session() {
+    for sessions in [1, 1000] {
+        let (hold, mut gate) = gate();
+        let limits = Limits::default().sessions(sessions);
+        let mut peer = serve(fixture(|builder| builder.tool(hold).limits(limits)).server, 1 << 16);
+        let mut stale: Option<Value> = None;
+        for (at, version) in ["2025-11-25", "2025-06-18", "2025-11-25", "2025-06-18"].iter().enumerate() {
+            let (name, what) = (format!("client {at}"), format!("client {at} of {sessions} sessions"));
+            peer.send(plain(0, "initialize", initialize(version, everything())).to_string()).await;
+            let opened = peer.receive().await.unwrap();
+            assert_eq!(opened["result"]["protocolVersion"], *version, "{what}: {opened}");
+            peer.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string()).await;
+            // The requests in flight of the session before are cancelled, without a reply.
+            if at > 0 {
+                gate.dropped(&format!("client {}", at - 1)).await;
+            }
+            peer.send(
+                plain(1, "tools/call", json!({"name": "hold", "arguments": {"name": name}})).to_string(),
+            )
+            .await;
+            gate.started(&name).await;
+            peer.send(
+                plain(2, "tools/call", json!({"name": "ask", "arguments": {"name": name}})).to_string(),
+            )
+            .await;
+            let asked = peer.receive().await.unwrap();
+            assert_eq!(asked["method"], "elicitation/create", "{what}: {asked}");
+            // A late answer to the session before answers nothing here.
+            if let Some(stale) = stale.replace(asked["id"].clone()) {
+                let late = json!({"action": "accept", "content": {"region": "late"}});
+                peer.send(json!({"jsonrpc": "2.0", "id": stale, "result": late}).to_string()).await;
+            }
+            peer.send(
+                plain(3, "tools/call", json!({"name": "echo", "arguments": {"name": name}})).to_string(),
+            )
+            .await;
+            let echoed = peer.receive().await.unwrap();
+            assert_eq!(
+                (&echoed["id"], &echoed["result"]["content"][0]["text"]),
+                (&json!(3), &json!(name)),
+                "{what}"
+            );
+        }
+        assert_eq!(peer.ends().await, Vec::<Value>::new());
+    }
+}
+
+/// A request of 2026-07-28 on the same pipe belongs to no session.
+#[tokio::test]
+async fn a_second_initialize_leaves_other_requests_alone() {
+    let (mut peer, mut gate) = holding();
+    let open = plain(0, "initialize", initialize("2025-11-25", json!({}))).to_string();
+    peer.send(&open).await;
+    assert_eq!(peer.receive_outcome().await, (json!(0), 0));
+    peer.holds(&mut gate, json!(7), "modern").await;
+    peer.send(&open).await;
+    assert_eq!(peer.receive_outcome().await, (json!(0), 0));
+    gate.open("modern");
+    assert_eq!(peer.receive_outcome().await, (json!(7), 0));
+}
+
+/// > The `initialize` request **MUST NOT** be part of a JSON-RPC batch
+#[tokio::test]
+async fn an_initialize_in_a_batch_is_refused() {
+    let mut session = InSession::open(&server(), "2025-03-26", json!({})).await;
+    session.send(json!([plain(1, "initialize", initialize("2025-11-25", json!({})))])).await;
+    assert_eq!(session.peer.receive_outcome().await, (json!(1), -32600));
+    assert_eq!(session.asks(2, "ping", json!({})).await["result"], json!({}));
 }
 
 /// Before the handshake there is no session, but one can ask whether anybody is there.

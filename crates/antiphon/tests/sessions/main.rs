@@ -10,6 +10,7 @@ mod legacy_http_support;
 mod asks;
 mod bad_clients;
 mod by_hand;
+mod fairness;
 mod handshake;
 mod hostile_clients;
 mod http;

@@ -6,7 +6,7 @@ use crate::common::{
     ring,
     session::{InSession, everything, plain},
 };
-use crate::legacy_http_support::{Came, NEWEST, Session, call, post, send};
+use crate::legacy_http_support::{HttpReply, NEWEST, Session, call, post, send};
 use antiphon::{
     Form, Result,
     serve::http::{HttpOptions, HttpService},
@@ -58,7 +58,7 @@ async fn ask(ctx: &Ctx, within: Option<u64>) -> String {
 /// A client in a session that has called `t`. It has all the time of the paused clock.
 enum ToolCall {
     Pipes(Box<InSession>),
-    Http(Box<(Session, Came)>),
+    Http(Box<(Session, HttpReply)>),
 }
 
 impl ToolCall {
@@ -94,7 +94,7 @@ impl ToolCall {
         }
     }
 
-    async fn tells(&mut self, params: &str) {
+    async fn send_progress(&mut self, params: &str) {
         self.send(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
             .await;
     }
@@ -164,7 +164,7 @@ async fn check(what: &str, server: &Server, tells: &[(u64, &str)], lasts: u64, w
         let (began, token) = (Instant::now(), asked["params"]["_meta"]["progressToken"].to_string());
         for (at, params) in tells.iter().take_while(|(at, _)| *at < lasts) {
             sleep_until(began + Duration::from_secs(*at)).await;
-            talk.tells(&params.replace("TOKEN", &token)).await;
+            talk.send_progress(&params.replace("TOKEN", &token)).await;
         }
         let cancelled = talk.receive().await;
         let name = format!("{what}, over HTTP: {http}");
@@ -277,8 +277,8 @@ async fn tokens_of_others() {
         let second = talk.receive().await;
         let began = Instant::now();
         sleep_until(began + Duration::from_secs(500)).await;
-        talk.tells(&format!(r#"{{"progressToken": {}, "progress": 1}}"#, first["id"])).await;
-        other.tells(&format!(r#"{{"progressToken": {}, "progress": 1}}"#, theirs["id"])).await;
+        talk.send_progress(&format!(r#"{{"progressToken": {}, "progress": 1}}"#, first["id"])).await;
+        other.send_progress(&format!(r#"{{"progressToken": {}, "progress": 1}}"#, theirs["id"])).await;
         assert_eq!(talk.receive().await["params"]["requestId"], second["id"]);
         assert!((600..=602).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
         assert_eq!(other.receive().await["params"]["requestId"], theirs["id"]);
@@ -314,8 +314,11 @@ async fn answers_that_took_longer() {
             let began = Instant::now();
             sleep_until(began + Duration::from_secs(500)).await;
             for one in &asked[..if both { 2 } else { 1 }] {
-                talk.tells(&format!(r#"{{"progressToken": {}, "progress": 0.5, "total": 1}}"#, one["id"]))
-                    .await;
+                talk.send_progress(&format!(
+                    r#"{{"progressToken": {}, "progress": 0.5, "total": 1}}"#,
+                    one["id"]
+                ))
+                .await;
             }
             if both {
                 sleep_until(began + Duration::from_secs(1000)).await;

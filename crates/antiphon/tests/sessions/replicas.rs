@@ -2,7 +2,7 @@
 //! read off, and without.
 
 use crate::common::{answers, fixture, http_request, request, state_of, with};
-use crate::legacy_http_support::{Came, NEWEST, call, initialize, post, send, text_of, with_header};
+use crate::legacy_http_support::{HttpReply, NEWEST, call, initialize, post, send, text_of, with_header};
 use antiphon::serve::http::{HttpOptions, HttpService};
 use bytes::Bytes;
 use http::Request;
@@ -44,7 +44,7 @@ impl Balancer {
         }
     }
 
-    async fn forward(&mut self, request: Request<Bytes>) -> Came {
+    async fn forward(&mut self, request: Request<Bytes>) -> HttpReply {
         let session = request.headers().get("mcp-session-id").map(|id| id.to_str().unwrap());
         let replica = session.and_then(|session| self.stuck(session)).unwrap_or(self.next);
         self.next = (replica + 1) % 2;

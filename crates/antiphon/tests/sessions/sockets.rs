@@ -156,10 +156,10 @@ async fn serving_ends_streams_at_once_and_then_what_nobody_waits_for() {
     let mut get = session.gets("").await;
     get.receive_head().await;
     event(&mut get).await.unwrap();
-    let mut waiting = session.posts(&call(1, "hold", json!({"name": "waits", "how": "tells"}))).await;
+    let mut waiting = session.posts(&call(1, "hold", json!({"name": "waits", "how": "reports"}))).await;
     waiting.receive_head().await;
     assert_eq!(event(&mut waiting).await.unwrap().1, Value::Null);
-    let mut gone = session.posts(&call(2, "hold", json!({"name": "gone", "how": "tells"}))).await;
+    let mut gone = session.posts(&call(2, "hold", json!({"name": "gone", "how": "reports"}))).await;
     gone.receive_head().await;
     drop(gone);
     let Running { gate, shutdown, ended, .. } = &mut server;

@@ -3,7 +3,7 @@
 
 use crate::common::{by_header, fixture, gate::gate, start};
 use crate::legacy_http_support::{
-    Came, NEWEST, Session, bare, call, initialize, message, post, send, steps, text_of, with_header,
+    HttpReply, NEWEST, Session, bare, call, initialize, message, post, send, steps, text_of, with_header,
 };
 use antiphon::{
     seal::Principal,
@@ -29,7 +29,7 @@ fn limited(change: impl FnOnce(Limits) -> Limits) -> Limits {
 }
 
 /// The numbers of progress in a stream, and whether it ends with the result.
-fn told(events: &[(String, Value)]) -> (Vec<u64>, bool) {
+fn progress_and_end(events: &[(String, Value)]) -> (Vec<u64>, bool) {
     let progress = events.iter().filter_map(|(_, data)| data["params"]["progress"].as_f64());
     let ends = events.last().is_some_and(|(_, data)| data.get("result").is_some());
     (progress.map(|value| value as u64).collect(), ends)
@@ -45,7 +45,7 @@ async fn a_stream_is_taken_up_behind_each_of_its_events() {
         session.post(&call(1, "steps", json!({"count": 3}))).await.rest().await;
         let whole = session.post(&call(2, "steps", json!({"count": 3}))).await.rest().await;
         let events: Vec<_> = whole.iter().filter(|(_, data)| !data.is_null()).cloned().collect();
-        assert_eq!(told(&events), (vec![1, 2, 3], true));
+        assert_eq!(progress_and_end(&events), (vec![1, 2, 3], true));
         // > the last event ID it received
         for known in 0..events.len() {
             let rest = session.get(Some(&format!("2-{known}"))).await.rest().await;
@@ -96,7 +96,7 @@ async fn what_is_no_event_of_the_session_is_refused() {
         assert_eq!(came.status, 410, "{last}");
         assert!(came.text().await.contains("were discarded"));
     }
-    assert!(told(&session.get(Some("4-0")).await.rest().await).1);
+    assert!(progress_and_end(&session.get(Some("4-0")).await.rest().await).1);
 }
 
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
@@ -120,7 +120,7 @@ async fn a_call_goes_on_when_its_connection_breaks() {
     drop(second);
     reached.send_replace(4);
     let rest = session.get(Some("1-2")).await.rest().await;
-    assert_eq!(told(&rest), (vec![3], true));
+    assert_eq!(progress_and_end(&rest), (vec![3], true));
     assert_eq!(text_of(&rest[1].1), "done");
 }
 
@@ -139,7 +139,7 @@ async fn taking_up_a_stream_leaves_that_of_the_get_alone() {
     assert_eq!(taken_up.status, 200);
     session.get(None).await.check("a second", (409, 0)).await;
     reached.send_replace(9);
-    assert_eq!(told(&taken_up.rest().await), (vec![1], true));
+    assert_eq!(progress_and_end(&taken_up.rest().await), (vec![1], true));
     session.delete().await.check("DELETE", (204, 0)).await;
     assert_eq!(standalone.event().await, None);
 }
@@ -178,7 +178,7 @@ async fn a_request_ends_with_its_session_or_when_it_is_cancelled() {
         let (session, name) = (session.clone(), name.to_owned());
         tokio::spawn(async move { session.post(&call(id, "hold", json!({"name": name, "how": how}))).await })
     };
-    for how in ["waits", "tells"] {
+    for how in ["waits", "reports"] {
         let session = Session::open(&service, NEWEST).await;
         let mut come = Vec::new();
         for (id, what) in [(1, "ends"), (2, "is cancelled"), (3, "breaks"), (4, "is deleted")] {
@@ -230,14 +230,14 @@ async fn a_slow_reader_costs_no_more_than_the_bounds() {
     // It reads only when all has been told.
     let came = session.post(&call(1, "floods", json!({}))).await;
     session.post(&message(2, "ping", json!({}))).await.check("meanwhile", (200, 0)).await;
-    let (progress, ends) = told(&came.rest().await);
+    let (progress, ends) = progress_and_end(&came.rest().await);
     assert!(ends && progress.len() <= 1024 && progress.last() == Some(&10_000), "{}", progress.len());
     // It is gone, and comes back: what is kept are the last events.
     let came = session.post(&call(3, "floods", json!({}))).await;
     drop(came);
     session.post(&message(4, "ping", json!({}))).await.check("meanwhile", (200, 0)).await;
     let rest = session.get(Some("3-0")).await.rest().await;
-    let (progress, ends) = told(&rest);
+    let (progress, ends) = progress_and_end(&rest);
     assert!(ends && progress.len() <= 256 && progress.last() == Some(&10_000), "{}", progress.len());
 }
 
@@ -265,7 +265,7 @@ async fn a_session_that_nobody_uses_ends() {
     tokio::time::advance(3 * minute).await;
     let came = session.get(begun.as_deref()).await;
     reached.send_replace(2);
-    assert_eq!(told(&came.rest().await), (vec![1], true));
+    assert_eq!(progress_and_end(&came.rest().await), (vec![1], true));
     tokio::time::advance(9 * minute).await;
     alive(&session, 200).await;
     tokio::time::advance(10 * minute).await;
@@ -423,7 +423,7 @@ async fn streams_end_with_their_tokens() {
     send(&service, own(bare(Method::GET), "none")).await.check("no token", (401, 0)).await;
     let resumed = send(&service, resuming("long")).await;
     reached.send_replace(9);
-    assert_eq!(told(&resumed.rest().await), (vec![1, 2], true));
+    assert_eq!(progress_and_end(&resumed.rest().await), (vec![1, 2], true));
     let refused = send(&service, own(post(message(2, "tools/call", json!({"name": "write"}))), "long")).await;
     assert!(refused.headers["www-authenticate"].to_str().unwrap().contains("scope=\"write\""));
     refused.check("a scope", (403, -32600)).await;
@@ -440,7 +440,7 @@ fn add(server: &Server, name: &str) {
     server.add_tool(Tool::new(name, async |_: &Ctx, _: NoArguments| "x")).unwrap();
 }
 
-async fn change_of(came: &mut Came) -> (String, Value) {
+async fn change_of(came: &mut HttpReply) -> (String, Value) {
     let event = came.event().await.unwrap();
     (event.id.clone().unwrap(), event.json()["method"].clone())
 }

@@ -14,7 +14,7 @@ use std::{
 use tokio::io::AsyncWriteExt;
 
 /// The result of the provider: a token, none, or an error.
-type Given = Result<Option<&'static str>, &'static str>;
+type TokenResult = Result<Option<&'static str>, &'static str>;
 
 fn refusal(status: &str, challenges: &[&str], body: &str) -> String {
     let lines: String = challenges.iter().map(|one| format!("WWW-Authenticate: {one}\r\n")).collect();
@@ -23,7 +23,7 @@ fn refusal(status: &str, challenges: &[&str], body: &str) -> String {
 
 struct Row<'a> {
     name: &'a str,
-    given: &'a [Given],
+    given: &'a [TokenResult],
     /// The responses of the server, request after request.
     answers: &'a [&'a str],
     expected: Outcome,

@@ -105,6 +105,51 @@ async fn standard_error_comes_line_by_line() {
     assert_eq!(soon(lines.recv()).await, None);
 }
 
+/// The variables whose names the child prints, of its own environment.
+#[tokio::test]
+async fn a_child_gets_a_list_of_variables_and_no_secrets() {
+    // The test program was started by cargo, whose variables stand for those of a host.
+    let (ours, value) = ("CARGO_MANIFEST_DIR", std::env::var("CARGO_MANIFEST_DIR").unwrap());
+    let listed = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+    type Change = fn(ChildCommand) -> ChildCommand;
+    for (name, change, has_ours, has_listed, added) in [
+        ("by default", (|command| command) as Change, false, true, None),
+        ("one more", |command| command.env("ADDED", "1"), false, true, Some("1")),
+        ("all", |command| command.env("ADDED", "1").inherit_env(true), true, true, Some("1")),
+        ("not all", |command| command.inherit_env(true).inherit_env(false), false, true, None),
+        ("none", |command| command.env("GONE", "1").clear_env().env("ADDED", "2"), false, false, Some("2")),
+    ] {
+        let (to_test, mut lines) = mpsc::unbounded_channel();
+        let callback = Box::new(move |line: &str| to_test.send(line.to_owned()).unwrap());
+        let command = change(ChildCommand::new("/usr/bin/env")).stderr(ChildStderr::Lines(callback));
+        // `env` prints to standard output, which is no place for that: a shell turns it round.
+        let command = command.args(["/bin/sh", "-c", "/usr/bin/env >&2"]);
+        let child = ChildTransport::spawn(command).unwrap();
+        soon(child.close()).await;
+        let mut found = Vec::new();
+        while let Some(line) = soon(lines.recv()).await {
+            found.push(line);
+        }
+        let get = |name: &str| found.iter().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        assert_eq!(get(ours), has_ours.then_some(&*value), "{name}: {found:?}");
+        assert_eq!(get("ADDED"), added, "{name}: {found:?}");
+        assert_eq!(get("GONE"), None, "{name}: {found:?}");
+        if !has_ours {
+            // The shell adds some of its own.
+            let allowed = |line: &&String| {
+                let name = line.split('=').next().unwrap_or_default();
+                let is_of_shell = ["PWD", "SHLVL", "_", "OLDPWD", "ADDED"].contains(&name);
+                let is_listed = has_listed && listed.contains(&name);
+                !is_of_shell && !is_listed
+            };
+            assert_eq!(found.iter().find(allowed), None, "{name}");
+        }
+        for listed in listed.iter().filter(|_| has_listed) {
+            assert_eq!(get(listed).map(str::to_owned), std::env::var(listed).ok(), "{name}: {listed}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn dropping_the_transport_kills_the_child() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

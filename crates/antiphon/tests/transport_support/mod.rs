@@ -48,7 +48,7 @@ pub(crate) fn request(id: i64, method: &'static str) -> OutgoingRequest {
 }
 
 /// The whole text of an error: its own, and that of its cause.
-pub(crate) fn told(error: &antiphon::client::transport::TransportError) -> String {
+pub(crate) fn error_text(error: &antiphon::client::transport::TransportError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
@@ -63,7 +63,7 @@ pub(crate) async fn ask(transport: &dyn Transport, request: OutgoingRequest) -> 
     let outcome = match answer.expect("an outcome before the deadline") {
         Ok(Ok(result)) => Outcome::Result(serde_json::from_str(result.get()).unwrap()),
         Ok(Err(error)) => Outcome::Error(error.code.0),
-        Err(error) => Outcome::Failed(error.kind(), told(&error)),
+        Err(error) => Outcome::Failed(error.kind(), error_text(&error)),
     };
     (outcome, methods)
 }

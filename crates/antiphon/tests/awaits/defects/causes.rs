@@ -30,7 +30,7 @@ async fn a_recorded_result_of_another_type_is_divergence() {
     let log = take_log();
     assert!(log.contains("number") && !log.contains("seven"), "{log}");
     // The state stays good for the version that can read it.
-    assert_eq!(said(&settled(&mut talk, &old, json!({"sure": yes()})).await), "seven");
+    assert_eq!(result_text(&settled(&mut talk, &old, json!({"sure": yes()})).await), "seven");
 }
 
 /// Runs a call of this tool on the bench.

@@ -44,7 +44,7 @@ async fn a_confirmation_that_comes_with_a_changed_question_is_asked_again() {
     asks(&mut talk, &server, json!({"pick": pick("prod")}), &["sure"]).await;
     assert!(effects.all().is_empty(), "{effects:?}");
     let no = accept(json!({"ok": false}));
-    assert_eq!(said(&settled(&mut talk, &server, json!({"sure": no})).await), "dropped prod");
+    assert_eq!(result_text(&settled(&mut talk, &server, json!({"sure": no})).await), "dropped prod");
     assert!(effects.all().is_empty(), "{effects:?}");
 }
 
@@ -77,7 +77,7 @@ async fn a_version_that_words_a_question_anew_asks_all_later_questions_again() {
     asks(&mut talk, &new, json!({"pick": pick("mallory")}), &["sure"]).await;
     asks(&mut talk, &new, json!({"sure": yes()}), &["tell"]).await;
     assert!(effects.all().is_empty(), "{effects:?}");
-    assert_eq!(said(&settled(&mut talk, &new, json!({"tell": yes()})).await), "mallory");
+    assert_eq!(result_text(&settled(&mut talk, &new, json!({"tell": yes()})).await), "mallory");
     assert_eq!((effects.runs("mallory"), effects.all().len()), (1, 1));
 }
 
@@ -105,7 +105,7 @@ async fn answers_of_the_same_round_stay() {
     list.store(1, SeqCst);
     asks(&mut talk, &server, json!({"really": yes()}), &["pick"]).await;
     asks(&mut talk, &server, json!({"pick": pick("b")}), &["really"]).await;
-    assert_eq!(said(&settled(&mut talk, &server, json!({"really": yes()})).await), "b true true");
+    assert_eq!(result_text(&settled(&mut talk, &server, json!({"really": yes()})).await), "b true true");
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_race_behind_a_dropped_answer_is_decided_again() {
     asks(&mut talk, &server, json!({"sure": yes()}), &["pick"]).await;
     asks(&mut talk, &server, json!({"pick": pick("prod")}), &["drop", "keep"]).await;
     asks(&mut talk, &server, json!({"keep": yes()}), &["sure"]).await;
-    assert_eq!(said(&settled(&mut talk, &server, json!({"sure": yes()})).await), "keep prod");
+    assert_eq!(result_text(&settled(&mut talk, &server, json!({"sure": yes()})).await), "keep prod");
 }
 
 /// `prepare` stands before the question, `quote` rests on its answer, with this input.
@@ -173,7 +173,7 @@ async fn a_step_of_a_later_round_counts_only_with_the_input_that_it_had() {
         } else {
             assert_eq!(refused(&reply).0, -32603, "{reply}");
         }
-        assert!(said(&reply).contains(expected), "{reply}");
+        assert!(result_text(&reply).contains(expected), "{reply}");
         assert_eq!((effects.runs("prepare"), effects.runs("quote")), (1, 1));
     }
 }

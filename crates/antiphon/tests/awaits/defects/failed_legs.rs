@@ -6,41 +6,42 @@ use std::sync::Arc;
 
 /// A way in which the handler fails behind its steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fails {
+enum FaultPoint {
     StepRetries,
     StepPanics,
     HandlerPanics,
     OutOfTime,
 }
 
-const ALL: [Fails; 4] = [Fails::StepRetries, Fails::StepPanics, Fails::HandlerPanics, Fails::OutOfTime];
+const ALL: [FaultPoint; 4] =
+    [FaultPoint::StepRetries, FaultPoint::StepPanics, FaultPoint::HandlerPanics, FaultPoint::OutOfTime];
 
 /// Charges, then mails, which fails so many times.
-fn charging(fails: Fails, times: usize, effects: &Effects) -> Tool {
+fn charging(fails: FaultPoint, times: usize, effects: &Effects) -> Tool {
     let (effects, left) = (effects.clone(), Arc::new(AtomicUsize::new(times)));
     tool(move |ctx| {
         let (effects, left) = (effects.clone(), left.clone());
         async move {
             ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
-            let fails_now = async |at: Fails| {
+            let fails_now = async |at: FaultPoint| {
                 let now = at == fails && left.load(SeqCst) > 0;
                 if now {
                     left.fetch_sub(1, SeqCst);
                 }
                 now
             };
-            if fails_now(Fails::HandlerPanics).await {
+            if fails_now(FaultPoint::HandlerPanics).await {
                 panic!("a test's own panic");
             }
-            if fails_now(Fails::OutOfTime).await {
+            if fails_now(FaultPoint::OutOfTime).await {
                 std::future::pending::<()>().await;
             }
             ctx.step("mail", async |s| {
                 effects.note("mail", s.key());
-                if fails_now(Fails::StepRetries).await {
+                if fails_now(FaultPoint::StepRetries).await {
                     return Err(StepError::retry(Error::user_facing("not now")));
                 }
-                if fails_now(Fails::StepPanics).await {
+                if fails_now(FaultPoint::StepPanics).await {
                     panic!("a test's own panic");
                 }
                 Ok(())
@@ -67,7 +68,7 @@ async fn a_leg_that_fails_once_behind_a_step_goes_on_with_its_record() {
         let mut talk = ToolCall::new(json!({}));
         let reply = talk.leg(&server, Value::Null).await;
         assert!(is_state_only(&reply), "{fails:?}: {reply}");
-        assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "mailed", "{fails:?}");
+        assert_eq!(result_text(&settled(&mut talk, &server, Value::Null).await), "mailed", "{fails:?}");
         let runs = (effects.runs("charge"), effects.distinct_keys("charge"), effects.distinct_keys("mail"));
         assert_eq!(runs, (1, 1, 1), "{fails:?}");
     }
@@ -82,12 +83,12 @@ async fn a_failure_that_still_holds_is_told_on_the_next_leg_and_the_state_stays_
         assert!(is_state_only(&talk.leg(&server, Value::Null).await), "{fails:?}");
         let reply = talk.leg(&server, Value::Null).await;
         assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
-        if fails == Fails::StepRetries {
+        if fails == FaultPoint::StepRetries {
             assert_eq!(refused(&reply).1, "step_failed", "{reply}");
             assert_eq!(reply["error"]["data"]["step"], "mail", "{reply}");
         }
         // The request that failed, sent again.
-        assert_eq!(said(&talk.leg(&server, Value::Null).await), "mailed", "{fails:?}");
+        assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "mailed", "{fails:?}");
         assert_eq!(effects.runs("charge"), 1, "{fails:?}");
     }
 }
@@ -102,7 +103,7 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
         let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
         names_what_was_done(&reply, fails);
-        if fails == Fails::StepRetries {
+        if fails == FaultPoint::StepRetries {
             assert_eq!(refused(&reply).1, "step_failed", "{reply}");
         }
     }
@@ -112,7 +113,7 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
 #[tokio::test(start_paused = true)]
 async fn claude_ai_gets_the_error_at_once_and_other_clients_the_state() {
     for (name, at_once) in [("Anthropic/ClaudeAI", true), ("claude-code", false), ("mcp-inspector", false)] {
-        let server = server(charging(Fails::StepRetries, 1, &Effects::default()));
+        let server = server(charging(FaultPoint::StepRetries, 1, &Effects::default()));
         let client = json!({"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1.0.0"}});
         let params = json!({"name": "t", "arguments": {}, "_meta": with(&meta(), client)});
         let message = request(1, "tools/call", params).to_string();
@@ -166,7 +167,7 @@ async fn a_step_that_runs_beside_the_failure_is_recorded_as_well() {
     }));
     let mut talk = ToolCall::new(json!({}));
     assert!(is_state_only(&talk.leg(&server, Value::Null).await));
-    assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "1");
+    assert_eq!(result_text(&settled(&mut talk, &server, Value::Null).await), "1");
     assert_eq!(effects.runs("charge"), 1);
 }
 
@@ -205,7 +206,7 @@ async fn an_answer_leaves_with_the_record_and_the_last_such_leg_is_kept_for_step
         let reply = talk.leg(&server, json!({"sure": yes()})).await;
         if leaves {
             assert!(is_state_only(&reply), "{what}: {reply}");
-            assert_eq!(said(&settled(&mut talk, &server, Value::Null).await), "mailed", "{what}");
+            assert_eq!(result_text(&settled(&mut talk, &server, Value::Null).await), "mailed", "{what}");
             assert_eq!(effects.runs("charge"), usize::from(charges), "{what}");
         } else {
             assert_eq!(refused(&reply), (-32603, "step_failed"), "{what}: {reply}");
@@ -221,7 +222,7 @@ async fn in_a_session_the_handler_is_entered_again_with_its_record() {
     for fails in ALL {
         let effects = Effects::default();
         let reply = in_session(&impatient(charging(fails, 1, &effects)), &json!({})).await;
-        assert_eq!(said(&reply), "mailed", "{fails:?}");
+        assert_eq!(result_text(&reply), "mailed", "{fails:?}");
         let runs = (effects.runs("charge"), effects.distinct_keys("mail"));
         assert_eq!(runs, (1, 1), "{fails:?}");
     }

@@ -19,9 +19,9 @@ async fn goes_on(ctx: &Ctx) -> Result<String> {
 async fn check(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>) {
     let server = impatient(tool(handler));
     let answers = json!({"pick": pick("ada"), "url": {"action": "accept"}, "sure": yes()});
-    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &answers).await), "first ada second");
+    assert_eq!(result_text(&ToolCall::new(json!({})).through(&server, &answers).await), "first ada second");
     let answers = json!({"Who?": pick("ada"), "Pay.": {"action": "accept"}, "Sure?": yes()});
-    assert_eq!(said(&in_session(&server, &answers).await), "first ada second", "in a session");
+    assert_eq!(result_text(&in_session(&server, &answers).await), "first ada second", "in a session");
 }
 
 #[tokio::test(start_paused = true)]

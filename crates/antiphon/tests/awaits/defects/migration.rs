@@ -39,7 +39,7 @@ async fn upgraded(create: &'static str, migration: Migration) -> (String, usize,
     let mut talk = ToolCall::new(json!({}));
     talk.leg(&first_version(&effects), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;
-    let said = if reply.get("error").is_some() { refused(&reply).1.to_owned() } else { said(&reply) };
+    let said = if reply.get("error").is_some() { refused(&reply).1.to_owned() } else { result_text(&reply) };
     (said, effects.runs("audit"), effects.runs("create"))
 }
 

@@ -82,7 +82,7 @@ async fn an_unmet_consent_stops_nothing() {
     let mut talk = ToolCall::new(json!({}));
     talk.leg(&asking(), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": yes()})).await;
-    assert_eq!((said(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
+    assert_eq!((result_text(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_version_that_says_that_it_does_not_ask_goes_on() {
     let mut talk = ToolCall::new(json!({}));
     talk.leg(&asking(), Value::Null).await;
     let reply = settled(&mut talk, &new, json!({"sure": refusal("decline")})).await;
-    assert_eq!((said(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
+    assert_eq!((result_text(&reply).as_str(), effects.runs("delete")), ("deleted", 1));
 }
 
 /// Two questions of one round, of which the second is refused and dropped; then a step.
@@ -107,7 +107,11 @@ async fn check_sibling(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<Stri
         let reply = settled(&mut talk, &server, answers).await;
         // The refusal is recorded, and not met, on this leg too.
         assert_eq!(asked(&reply), ["more"], "{action}: {reply}");
-        assert_eq!(said(&settled(&mut talk, &server, json!({"more": yes()})).await), "done", "{action}");
+        assert_eq!(
+            result_text(&settled(&mut talk, &server, json!({"more": yes()})).await),
+            "done",
+            "{action}"
+        );
     }
 }
 

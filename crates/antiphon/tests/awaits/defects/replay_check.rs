@@ -14,7 +14,7 @@ async fn faults(tool: Tool, answers: Value) -> (String, Vec<String>) {
         let builder = builder.replay_check(ReplayCheck::Always);
         builder.on_replay_fault(move |fault| reported.lock().unwrap().push(fault.to_string()))
     });
-    let said = said(&ToolCall::new(json!({})).through(&server, &answers).await);
+    let said = result_text(&ToolCall::new(json!({})).through(&server, &answers).await);
     let faults = faults.lock().unwrap().clone();
     (said, faults)
 }

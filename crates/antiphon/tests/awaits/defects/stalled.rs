@@ -64,7 +64,7 @@ async fn the_bench_names_a_step_that_is_kept_beside_a_question() {
 #[tokio::test(start_paused = true)]
 async fn in_a_session_a_step_that_is_kept_goes_on_once_it_is_polled() {
     let reply = in_session(&impatient(tool(keeping)), &json!({"It takes long. Go on?": yes()})).await;
-    assert_eq!(said(&reply), "slow");
+    assert_eq!(result_text(&reply), "slow");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,6 +83,6 @@ async fn a_step_that_is_polled_beside_a_question_is_waited_for() {
     });
     let server = built(polls, |builder: ServerBuilder| builder);
     let mut talk = ToolCall::new(json!({}));
-    assert_eq!(said(&talk.through(&server, &json!({"sure": yes()})).await), "slow");
+    assert_eq!(result_text(&talk.through(&server, &json!({"sure": yes()})).await), "slow");
     assert_eq!(talk.rounds, [["sure"]]);
 }

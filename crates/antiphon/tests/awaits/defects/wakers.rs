@@ -30,7 +30,7 @@ async fn on_both_carriers(
 ) -> (String, String) {
     let legs = ToolCall::new(json!({})).through(&impatient(tool(handler)), &by_key).await;
     let session = in_session(&impatient(tool(handler)), &by_message).await;
-    (said(&legs), said(&session))
+    (result_text(&legs), result_text(&session))
 }
 
 /// A question and a race, joined, in a set: the step of the race is done before the question is answered.
@@ -225,7 +225,7 @@ async fn polls_of_a_replay(
     let polls = polls.load(SeqCst);
     let most = POLLS_OF_EACH * recorded as usize;
     assert!(polls <= most, "{polls} polls of {recorded} futures: more than {most}");
-    assert_eq!(said(&reply), recorded.to_string());
+    assert_eq!(result_text(&reply), recorded.to_string());
     polls
 }
 

@@ -47,23 +47,39 @@ async fn a_bad_answer_is_asked_again_alone_with_the_reason_and_without_the_value
         assert!(text.starts_with("Who comes?\n\n") && text.len() > 13, "{text:?}");
         assert!(!text.contains("SECRET") && !text.contains("77"), "{text}");
         let fixed = accept(json!({"count": 2, "more": 1}));
-        assert_eq!(said(&talk.leg(&server, json!({"guests": fixed})).await), "2  eu", "{bad}");
+        assert_eq!(result_text(&talk.leg(&server, json!({"guests": fixed})).await), "2  eu", "{bad}");
     }
 }
 
 #[tokio::test]
-async fn a_question_is_asked_three_times_for_answers_that_do_not_fit_and_any_time_for_missing_ones() {
+async fn a_question_is_asked_three_times_for_answers_that_do_not_fit_and_for_legs_without_answers() {
     let server = server(guests());
     let bad = json!({"guests": accept(json!({"count": 0})), "place": place("eu")});
-    let mut talk = ToolCall::new(json!({}));
-    let reply =
-        legs(&server, &mut talk, &[Value::Null, json!({}), json!({}), bad.clone(), bad.clone()]).await;
-    assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
-    let reply = legs(&server, &mut talk, &[json!({}), Value::Null, bad]).await;
-    assert_eq!(refused(&reply), (-32602, "limit"), "{reply}");
-    assert_eq!(reply["error"]["data"]["limit"], "times_asked");
-    let text = reply["error"]["message"].as_str().unwrap();
-    assert!(text.contains("`guests` was asked 3 times") && text.contains("How many"), "{text}");
+    let (place, none) = (json!({"place": place("eu")}), json!({}));
+    let (rule, missing) = ("How many", "No answer to it came.");
+    for (answers, why) in [
+        ([bad.clone(), bad.clone(), bad.clone()].as_slice(), rule),
+        (&[none.clone(), Value::Null, none.clone()], missing),
+        (&[bad.clone(), Value::Null, none.clone()], missing),
+        (&[Value::Null, none.clone(), bad.clone()], rule),
+        // A client may answer one question at a time.
+        (&[place.clone(), none.clone(), Value::Null, none.clone()], missing),
+        (&[none.clone(), none.clone(), place, bad], rule),
+    ] {
+        let mut talk = ToolCall::new(json!({}));
+        let (last, before) = answers.split_last().unwrap();
+        let reply = legs(&server, &mut talk, &[&[Value::Null], before].concat()).await;
+        assert_eq!(reply["result"]["resultType"], "input_required", "{answers:?}: {reply}");
+        let mut reply = legs(&server, &mut talk, std::slice::from_ref(last)).await;
+        if reply["result"]["inputRequests"] == json!({}) {
+            // The answer to the other question is recorded, and leaves first.
+            reply = legs(&server, &mut talk, &[Value::Null]).await;
+        }
+        assert_eq!(refused(&reply), (-32602, "limit"), "{answers:?}: {reply}");
+        assert_eq!(reply["error"]["data"]["limit"], "times_asked");
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert!(text.contains("`guests` was asked 3 times") && text.contains(why), "{answers:?}: {text}");
+    }
 }
 
 /// A form cannot say all that a type does: what the type does not take is asked again as well, and the author is told.
@@ -80,11 +96,11 @@ async fn a_number_that_its_type_does_not_take_is_asked_again() {
         Ok(format!("{signed} {unsigned} {single}"))
     }));
     for (content, reason) in [
-        (json!({"signed": 1e30, "unsigned": 1, "single": 1}), "signed must be at most 18446744073709551615."),
-        (json!({"signed": 1, "unsigned": 1e19, "single": 1}), "unsigned must be written in digits only."),
+        (json!({"signed": 1e30, "unsigned": 1, "single": 1}), "Signed must be at most 18446744073709551615."),
+        (json!({"signed": 1, "unsigned": 1e19, "single": 1}), "Unsigned must be written in digits only."),
         (
             json!({"signed": -1e30, "unsigned": 1, "single": 1}),
-            "signed must be at least -9223372036854775808.",
+            "Signed must be at least -9223372036854775808.",
         ),
         (json!({"signed": u64::MAX, "unsigned": 1, "single": 1}), "The answer could not be read."),
         (json!({"signed": 1, "unsigned": 1, "single": 1e39}), "The answer could not be read."),
@@ -98,7 +114,7 @@ async fn a_number_that_its_type_does_not_take_is_asked_again() {
         let log = take_log();
         assert_eq!(log.contains("fits its form but not its type"), reason.starts_with("The answer"), "{log}");
         assert!(!log.contains("18446744073709551615") && !log.contains("1e39"), "{log}");
-        let said = said(&talk.leg(&server, json!({"numbers": accept(right)})).await);
+        let said = result_text(&talk.leg(&server, json!({"numbers": accept(right)})).await);
         assert_eq!(said, "-1 18446744073709551615 0.5");
     }
 }
@@ -136,7 +152,7 @@ async fn a_refusal_is_an_answer_and_never_asked_again() {
         let mut talk = ToolCall::new(json!({}));
         let refusal = json!({"action": action, "content": {"region": 1}});
         let answers = json!({"place": refusal, "else": refusal, "confirm": yes()});
-        assert_eq!(said(&talk.through(&server, &answers).await), format!("{told} true"));
+        assert_eq!(result_text(&talk.through(&server, &answers).await), format!("{told} true"));
         assert_eq!(talk.rounds, [["place"], ["else"], ["confirm"]]);
     }
 }
@@ -153,7 +169,7 @@ async fn answers_nobody_asked_for_are_ignored() {
     legs(&server, &mut talk, &[early.clone(), json!({"place": place("eu"), "confirm": yes()})]).await;
     // What was answered stays as it was answered.
     let no = json!({"confirm": accept(json!({"ok": false})), "place": place("late")});
-    assert_eq!(said(&talk.leg(&server, no).await), "eu false");
+    assert_eq!(result_text(&talk.leg(&server, no).await), "eu false");
     assert_eq!(talk.rounds, [["place"], ["confirm"]]);
 }
 
@@ -192,7 +208,7 @@ async fn an_answer_counts_within_its_time_from_the_first_asking() {
             hand.advance(minutes(*last));
             talk.leg(&server, json!({"place": answer})).await;
             assert_eq!(
-                said(&talk.leg(&server, json!({"confirm": yes()})).await),
+                result_text(&talk.leg(&server, json!({"confirm": yes()})).await),
                 expected,
                 "{waits:?} {between}"
             );
@@ -213,7 +229,7 @@ async fn a_fallback_stands_for_a_missing_capability_only() {
         }
     }));
     let none = declaring(&server, json!({}), None, json!({})).await;
-    assert_eq!(said(&none), "default Somebody must say so.");
+    assert_eq!(result_text(&none), "default Somebody must say so.");
     let declined = json!({"action": "decline"});
     for (answers, expected) in [
         (json!({"place": place("eu"), "confirm": yes()}), "eu true"),
@@ -223,7 +239,7 @@ async fn a_fallback_stands_for_a_missing_capability_only() {
         ),
         (json!({"place": declined, "confirm": yes()}), "The user declined to answer `place`: Where?"),
     ] {
-        assert_eq!(said(&ToolCall::new(json!({})).through(&server, &answers).await), expected);
+        assert_eq!(result_text(&ToolCall::new(json!({})).through(&server, &answers).await), expected);
     }
 }
 
@@ -240,7 +256,7 @@ async fn what_the_client_can_is_as_it_was_at_first_and_gated_later() {
     // Could not at first: the fallback stays.
     let first = declaring(&server, cannot.clone(), None, json!({})).await;
     let reply = declaring(&server, can.clone(), Some(&state(&first)), json!({})).await;
-    assert_eq!(said(&reply), "false false default");
+    assert_eq!(result_text(&reply), "false false default");
     // Could at first: refused later, not sent another way; and the state stays good.
     let first = declaring(&server, can.clone(), None, json!({})).await;
     let reply = declaring(&server, cannot, Some(&state(&first)), json!({})).await;
@@ -252,7 +268,7 @@ async fn what_the_client_can_is_as_it_was_at_first_and_gated_later() {
     );
     let second = declaring(&server, can.clone(), Some(&state(&first)), json!({})).await;
     let reply = declaring(&server, can, Some(&state(&second)), json!({"place": place("eu")})).await;
-    assert_eq!(said(&reply), "true true eu");
+    assert_eq!(result_text(&reply), "true true eu");
 }
 
 #[tokio::test]
@@ -280,6 +296,6 @@ async fn seventy_questions_take_two_rounds() {
     let answers: Value = all.iter().map(|key| (key.clone(), place(&key[6..]))).collect();
     let mut talk = ToolCall::new(json!({}));
     let expected: Vec<String> = (0..70).map(|n| n.to_string()).collect();
-    assert_eq!(said(&talk.through(&server, &answers).await), expected.join(","));
+    assert_eq!(result_text(&talk.through(&server, &answers).await), expected.join(","));
     assert_eq!(talk.rounds, [&all[..64], &all[64..]]);
 }

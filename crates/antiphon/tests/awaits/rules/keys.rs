@@ -73,7 +73,7 @@ fn walk(scoped: bool, so_far: Vec<BTreeSet<String>>) -> Walk<'static> {
         }
         if reply["result"]["resultType"] == "complete" {
             let expected = if scoped { "alice 12 0, bob 10 0" } else { "alice 8 0, bob 8 0" };
-            assert_eq!(said(&reply), expected, "{so_far:?}");
+            assert_eq!(result_text(&reply), expected, "{so_far:?}");
             let charges = CHARGES.lock().unwrap();
             let ours: Vec<_> = charges.iter().filter(|(id, ..)| id.starts_with(&call)).collect();
             assert_eq!(ours.len(), 2, "{so_far:?}: {ours:?}");
@@ -222,7 +222,7 @@ async fn the_same_key_may_name_a_question_and_a_step_and_stand_in_each_scope() {
     }));
     let mut talk = ToolCall::new(json!({}));
     let reply = talk.through(&server, &json!({"a": place("1"), "a/a/a#3": place("2")})).await;
-    assert_eq!(said(&reply), "1xy2");
+    assert_eq!(result_text(&reply), "1xy2");
     assert_eq!(talk.rounds, [["a"], ["a/a/a#3"]]);
 }
 
@@ -331,7 +331,7 @@ async fn a_call_may_await_questions_and_return_them() {
         json!({"sure": yes()}),
         json!({"next": place("us")}),
     ];
-    assert_eq!(said(&legs(&server, &mut talk, &answers).await), "eu true us Some(\"asked\")");
+    assert_eq!(result_text(&legs(&server, &mut talk, &answers).await), "eu true us Some(\"asked\")");
     assert_eq!(talk.rounds, [["place"], ["sure"], ["sure"], ["next"]]);
 }
 
@@ -351,6 +351,6 @@ async fn an_answer_to_a_returned_question_is_dropped_with_an_awaited_one_before_
     legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await;
     TEXT.store(1, SeqCst);
     let answers = [json!({"sure": yes()}), json!({"place": place("prod")}), json!({"sure": yes()})];
-    assert_eq!(said(&legs(&server, &mut talk, &answers).await), "prod");
+    assert_eq!(result_text(&legs(&server, &mut talk, &answers).await), "prod");
     assert_eq!(talk.rounds, [["place"], ["sure"], ["place"], ["sure"]]);
 }

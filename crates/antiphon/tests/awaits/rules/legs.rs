@@ -25,7 +25,7 @@ async fn a_leg_ends_at_a_checkpoint_twice_and_passes_the_third() {
         assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
         assert!(reply["result"]["requestState"].is_string());
     }
-    assert_eq!(said(&talk.leg(&server, Value::Null).await), "3");
+    assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "3");
     assert_eq!(RUNS.load(SeqCst), 3);
 }
 
@@ -49,7 +49,7 @@ async fn a_call_that_begins_again_ends_no_more_legs_at_checkpoints() {
     talk.leg(&old, Value::Null).await;
     talk.leg(&new, Value::Null).await;
     talk.leg(&old, Value::Null).await;
-    assert_eq!(said(&talk.leg(&old, json!({"confirm": yes()})).await), "4");
+    assert_eq!(result_text(&talk.leg(&old, json!({"confirm": yes()})).await), "4");
     assert_eq!(talk.rounds, [vec![], vec![], vec!["confirm".to_owned()]]);
 }
 
@@ -104,7 +104,10 @@ async fn another_version_goes_on_as_it_says() {
                 reply = talk.leg(&new, json!({"place": place("us"), "confirm": yes()})).await;
             }
         }
-        assert!(reply.to_string().contains(expected) || said(&reply) == expected, "{expected}: {reply}");
+        assert!(
+            reply.to_string().contains(expected) || result_text(&reply) == expected,
+            "{expected}: {reply}"
+        );
     }
 }
 
@@ -188,8 +191,8 @@ async fn what_was_told_is_not_told_again() {
 
 #[tokio::test]
 async fn a_spawned_task_ends_with_its_leg() {
-    struct Gone(tokio::sync::mpsc::UnboundedSender<()>);
-    impl Drop for Gone {
+    struct DropSignal(tokio::sync::mpsc::UnboundedSender<()>);
+    impl Drop for DropSignal {
         fn drop(&mut self) {
             self.0.send(()).unwrap();
         }
@@ -198,7 +201,7 @@ async fn a_spawned_task_ends_with_its_leg() {
     let (sender, mut gone) = tokio::sync::mpsc::unbounded_channel();
     *SENDER.lock().unwrap() = Some(sender);
     let server = server(tool!(|ctx| {
-        let guard = Gone(SENDER.lock().unwrap().clone().unwrap());
+        let guard = DropSignal(SENDER.lock().unwrap().clone().unwrap());
         let _task = ctx.spawn(async move {
             let _guard = guard;
             std::future::pending::<()>().await;

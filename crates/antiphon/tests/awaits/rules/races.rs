@@ -17,7 +17,7 @@ async fn a_race_within_a_race_begins_no_step_out_of_turn() {
             Won::B(Won::B(place)) => Ok(place?.region),
         }
     }));
-    assert_eq!(said(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "first");
+    assert_eq!(result_text(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "first");
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn of_two_answers_the_first_in_source_order_wins_whatever_was_recorded_bef
     }));
     let mut talk = ToolCall::new(json!({}));
     let answers = [Value::Null, json!({"go": yes()}), json!({"sure": yes(), "place": place("eu")})];
-    assert_eq!(said(&legs(&server, &mut talk, &answers).await), "first");
+    assert_eq!(result_text(&legs(&server, &mut talk, &answers).await), "first");
     assert_eq!(talk.rounds, [["place", "go"], ["place", "sure"]]);
 }
 
@@ -55,7 +55,7 @@ async fn of_two_answers_the_first_wins_whoever_polls_it() {
     }));
     let mut talk = ToolCall::new(json!({}));
     let answers = json!({"place": place("eu"), "confirm": yes()});
-    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "both");
+    assert_eq!(result_text(&legs(&server, &mut talk, &[Value::Null, answers]).await), "both");
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn steps_begin_in_a_race_whoever_polls_them() {
     }));
     let mut talk = ToolCall::new(json!({}));
     let reply = tokio::time::timeout(Duration::from_secs(10), talk.leg(&server, Value::Null)).await;
-    assert_eq!(said(&reply.expect("it ends")), "3 steps");
+    assert_eq!(result_text(&reply.expect("it ends")), "3 steps");
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn keys_may_look_like_the_seats_of_other_races() {
         Ok(format!("{} {}", first?, place?.region))
     }));
     let reply = ToolCall::new(json!({})).through(&server, &json!({"place": place("eu")})).await;
-    assert_eq!(said(&reply), "guess eu");
+    assert_eq!(result_text(&reply), "guess eu");
 }
 #[tokio::test(start_paused = true)]
 async fn a_branch_that_only_waits_may_win_while_a_step_runs() {
@@ -110,7 +110,7 @@ async fn a_branch_that_only_waits_may_win_while_a_step_runs() {
     }));
     let mut talk = ToolCall::new(json!({}));
     assert_eq!(
-        said(&legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await),
+        result_text(&legs(&server, &mut talk, &[Value::Null, json!({"place": place("eu")})]).await),
         "waited eu"
     );
     assert_eq!(talk.rounds, [["place"]]);
@@ -139,7 +139,10 @@ async fn a_step_of_a_loser_runs_to_its_end_and_no_line_behind_it() {
         Ok(sure.ok.to_string())
     }));
     let mut talk = ToolCall::new(json!({}));
-    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await), "true");
+    assert_eq!(
+        result_text(&legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()})]).await),
+        "true"
+    );
     // The loser's question is not asked.
     assert_eq!(talk.rounds, [["confirm"]]);
     assert_eq!((ENDED.load(SeqCst), BEHIND.load(SeqCst)), (1, 0));
@@ -158,5 +161,5 @@ async fn an_answer_to_a_loser_holds_nothing_up() {
     let both = json!({"place": place("eu"), "confirm": yes()});
     let reply = legs(&server, &mut talk, &[Value::Null, both]).await;
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
-    assert_eq!(said(&talk.leg(&server, Value::Null).await), "the first");
+    assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "the first");
 }

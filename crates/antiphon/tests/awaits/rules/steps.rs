@@ -48,7 +48,7 @@ async fn a_pinned_step_counts_for_its_input_only() {
     assert_eq!(refused(&reply), (-32603, "flow_diverged"), "{reply}");
     assert!(take_log().contains("its input has changed"));
     INPUT.store(1, SeqCst);
-    assert_eq!(said(&talk.leg(&server, json!({"confirm": yes()})).await), "made");
+    assert_eq!(result_text(&talk.leg(&server, json!({"confirm": yes()})).await), "made");
 }
 
 /// A `HashMap` gives its members in another order each time.
@@ -61,7 +61,7 @@ async fn a_pinned_input_is_the_same_in_any_order() {
         Ok(sum.to_string())
     }));
     let mut talk = ToolCall::new(json!({}));
-    assert_eq!(said(&talk.through(&server, &json!({"confirm": yes()})).await), "496");
+    assert_eq!(result_text(&talk.through(&server, &json!({"confirm": yes()})).await), "496");
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn nothing_new_runs_while_a_recorded_step_is_not_met() {
     let reply = talk.leg(&server, json!({"confirm": yes()})).await;
     assert_eq!((refused(&reply), NEW.count()), ((-32603, "flow_diverged"), 1));
     OTHER.store(0, SeqCst);
-    assert_eq!(said(&talk.leg(&server, json!({"confirm": yes()})).await), "true");
+    assert_eq!(result_text(&talk.leg(&server, json!({"confirm": yes()})).await), "true");
 }
 
 #[tokio::test]
@@ -99,7 +99,10 @@ async fn a_failed_branch_and_a_step_that_was_done_beside_it_are_met_again() {
         Ok(format!("{failed} {later}"))
     }));
     let mut talk = ToolCall::new(json!({}));
-    assert_eq!(said(&talk.through(&server, &json!({"confirm": yes(), "really": yes()})).await), "no later");
+    assert_eq!(
+        result_text(&talk.through(&server, &json!({"confirm": yes(), "really": yes()})).await),
+        "no later"
+    );
     assert_eq!(RUNS.count(), 1);
 }
 
@@ -124,7 +127,7 @@ async fn no_step_is_begun_while_an_answer_may_end_its_branch() {
     }));
     let mut talk = ToolCall::new(json!({}));
     let answers = json!({"place": place("eu"), "confirm": accept(json!({"ok": false}))});
-    assert_eq!(said(&legs(&server, &mut talk, &[Value::Null, answers]).await), "not sure");
+    assert_eq!(result_text(&legs(&server, &mut talk, &[Value::Null, answers]).await), "not sure");
     assert_eq!(RUNS.count(), 0);
 }
 
@@ -143,7 +146,10 @@ async fn a_step_that_was_dropped_while_it_ran_neither_runs_nor_ends_again() {
         Ok(failed.to_string())
     }));
     take_log();
-    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "no");
+    assert_eq!(
+        result_text(&ToolCall::new(json!({})).through(&server, &json!({"confirm": yes()})).await),
+        "no"
+    );
     assert_eq!(RUNS.count(), 1);
     let log = take_log();
     assert_eq!(log.matches("a step was dropped while it ran").count(), 1, "{log}");
@@ -196,7 +202,7 @@ async fn without_an_outcome_the_answer_leaves_first_and_the_step_runs_again_unde
         let given = json!({"confirm": yes()});
         let reply = legs(&server, &mut talk, &[Value::Null, given]).await;
         assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
-        assert_eq!(said(&talk.leg(&server, Value::Null).await), "2 1");
+        assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "2 1");
         assert_eq!(runs.count(), 2);
     }
 }
@@ -214,7 +220,7 @@ async fn without_an_outcome_and_without_anything_recorded_the_same_request_is_se
     }));
     let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
     assert_eq!((refused(&reply), &reply["error"]["data"]["step"]), ((-32603, "step_failed"), &json!("s")));
-    assert_eq!(said(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "2");
+    assert_eq!(result_text(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,7 +299,8 @@ async fn what_cannot_be_recorded_is_an_error_and_not_done_again() {
         (unrecordable!(Err::<(), _>(Error::user_facing("x".repeat(20_000)))), "its error takes"),
     ] {
         RUNS.store(0, SeqCst);
-        let said = said(&ToolCall::new(json!({})).through(&server(tool), &json!({"confirm": yes()})).await);
+        let said =
+            result_text(&ToolCall::new(json!({})).through(&server(tool), &json!({"confirm": yes()})).await);
         assert!(said.contains(words) && !said.contains("SECRET"), "{said}");
         assert_eq!(RUNS.load(SeqCst), 1, "{words}");
     }
@@ -312,7 +319,10 @@ async fn an_error_is_the_same_on_the_first_run_and_from_the_record() {
         ctx.elicit::<Confirm>("Sure?").await?;
         ok(path).await
     }));
-    assert_eq!(said(&ToolCall::new(json!({})).through(&server, &json!({"confirm": yes()})).await), "card");
+    assert_eq!(
+        result_text(&ToolCall::new(json!({})).through(&server, &json!({"confirm": yes()})).await),
+        "card"
+    );
     let seen = SEEN.lock().unwrap();
     assert_eq!(seen.len(), 6);
     assert_eq!(seen[..3], seen[3..]);
@@ -333,7 +343,7 @@ async fn steps_may_stand_beside_questions_by_hand() {
     }));
     let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({}), json!({"sure": yes()})]).await;
-    assert_eq!((said(&reply).as_str(), RUNS.count()), ("1 true", 1));
+    assert_eq!((result_text(&reply).as_str(), RUNS.count()), ("1 true", 1));
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn only_the_very_key_of_an_open_question_answers_it() {
         let came = match reply["error"]["code"].as_i64() {
             Some(code) => code.to_string(),
             None if asks(&reply) => "asks".to_owned(),
-            None => said(&reply),
+            None => result_text(&reply),
         };
         assert_eq!(came, expected, "{answers}: {reply}");
     }
@@ -106,13 +106,13 @@ async fn each_state_takes_the_answers_of_its_own_round() {
     ] {
         let reply = raw(&server, &states[round], &answers.to_string()).await;
         let asked = keys(reply.to_string().as_bytes()).join(",");
-        assert_eq!(if asks(&reply) { asked } else { said(&reply) }, expected, "{round} {answers}");
+        assert_eq!(if asks(&reply) { asked } else { result_text(&reply) }, expected, "{round} {answers}");
     }
     // The older state, with another answer, is a fork: it has its own results, under the same idempotency key.
     let fork = raw(&server, &states[0], &all_no.to_string()).await;
     let fork = raw(&server, &state_of(&fork), &json!({"b": yes()}).to_string()).await;
     let fork = raw(&server, &state_of(&fork), &json!({"c": yes()}).to_string()).await;
-    assert_eq!(said(&fork), "false false true true");
+    assert_eq!(result_text(&fork), "false false true true");
     let keys = KEYS.lock().unwrap();
     assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
 }
@@ -136,7 +136,7 @@ async fn a_race_that_was_decided_stays_so_whatever_is_answered_later() {
         let mut talk = ToolCall::new(json!({}));
         let later = json!({"one": yes(), "two": yes(), "confirm": yes()});
         let reply = legs(&server, &mut talk, &[json!({}), answers, later]).await;
-        assert_eq!(said(&reply), format!("{winner} true"));
+        assert_eq!(result_text(&reply), format!("{winner} true"));
         assert_eq!(talk.rounds, [vec!["one", "two"], vec!["confirm"]]);
     }
 }
@@ -160,5 +160,5 @@ async fn a_guard_that_panics_where_its_leg_ends_costs_one_request() {
     talk.leg(&server, Value::Null).await;
     BROKEN.store(1, SeqCst);
     assert_eq!(talk.leg(&server, json!({})).await["error"]["code"], -32603);
-    assert_eq!(said(&talk.leg(&server, json!({"confirm": yes()})).await), "true");
+    assert_eq!(result_text(&talk.leg(&server, json!({"confirm": yes()})).await), "true");
 }

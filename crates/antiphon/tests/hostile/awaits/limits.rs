@@ -108,7 +108,7 @@ async fn more_steps_at_once_than_the_record_has_room_for_wait_for_each_other() {
     let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({})]).await;
     assert!(asks(&reply), "{reply}");
-    let reply = said(&talk.leg(&server, json!({"confirm": yes()})).await);
+    let reply = result_text(&talk.leg(&server, json!({"confirm": yes()})).await);
     assert!(reply.starts_with('[') && reply.contains("199"), "{reply}");
     assert_eq!(EFFECTS.load(SeqCst), 200);
 }
@@ -159,7 +159,7 @@ async fn a_short_answer_counts_where_the_record_is_full() {
             legs(&server, &mut talk, &[Value::Null, json!({"confirm": yes()}), json!({"more": more})]).await;
         let reply = talk.settled(&server, reply).await;
         talk.rounds.retain(|round| !round.is_empty());
-        let came = if reply["error"].is_object() { reason(&reply).to_owned() } else { said(&reply) };
+        let came = if reply["error"].is_object() { reason(&reply).to_owned() } else { result_text(&reply) };
         assert_eq!((came.as_str(), talk.rounds.len()), (expected, 2));
     }
     // What is long is at fault.

@@ -46,7 +46,7 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
     let mut talk = ToolCall::new(json!({}));
     let reply = legs(&server, &mut talk, &[Value::Null, json!({"go": yes()})]).await;
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
-    assert_eq!(said(&talk.leg(&server, Value::Null).await), "done");
+    assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "done");
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn a_question_of_a_loser_silences_nothing() {
         let reply = legs(&server, &mut talk, &[Value::Null, answers]).await;
         // It ends a leg, for nothing that was recorded is still to come.
         assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
-        assert_eq!(said(&talk.leg(&server, Value::Null).await), "true");
+        assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "true");
     }
 }
 
@@ -98,8 +98,8 @@ async fn a_migration_hands_no_result_to_another_step() {
         };
     }
     let rename = |from, to| Migration::new().rename(from, to);
-    type Made = fn() -> Tool;
-    let cases: [(Migration, Made, &str); 5] = [
+    type ToolFactory = fn() -> Tool;
+    let cases: [(Migration, ToolFactory, &str); 5] = [
         (rename("b", "c").rename("a", "b"), || two!(2, "b", "c"), "first second"),
         (rename("a", "t").rename("b", "a").rename("t", "b"), || two!(2, "b", "a"), "first second"),
         // In this order two results have one key.
@@ -116,7 +116,7 @@ async fn a_migration_hands_no_result_to_another_step() {
             let reply = talk.leg(&new, json!({"confirm": yes()})).await;
             let reply = talk.settled(&new, reply).await;
             assert!(
-                said(&reply) == expected || reason(&reply) == expected,
+                result_text(&reply) == expected || reason(&reply) == expected,
                 "{migration:?} {lenient}: {reply}"
             );
         }
@@ -156,7 +156,7 @@ async fn a_migration_is_for_a_step_under_all_its_numbers() {
         talk.leg(&server(rows!(1, "charge", 100)), Value::Null).await;
         let new = server(rows!(2, "pay", 200).migrate(migration.clone()));
         let reply = talk.leg(&new, json!({"confirm": yes()})).await;
-        assert!(said(&reply) == expected || reason(&reply) == expected, "{migration:?}: {reply}");
+        assert!(result_text(&reply) == expected || reason(&reply) == expected, "{migration:?}: {reply}");
     }
 }
 

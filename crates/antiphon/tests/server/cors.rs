@@ -1,0 +1,325 @@
+//! Web pages of other origins: preflights, and the headers that let a page read a response.
+
+use crate::common::{
+    fixture,
+    post::{HttpReply, correct, post, post_body, set},
+    request,
+    session::{everything, initialize, plain},
+};
+use antiphon::{
+    seal::Principal,
+    serve::http::{
+        HttpOptions, HttpService,
+        auth::{BearerError, BearerVerifier, ResourceServer, StaticTokens},
+    },
+    server::{Bearer, Ctx, NoArguments, Server, Tool},
+};
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+
+const PAGE: &str = "https://app.example.com";
+const REQUEST_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
+                               mcp-session-id, last-event-id";
+const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+
+fn server() -> Server {
+    fixture(|builder| builder).server
+}
+
+/// An endpoint for the pages of one origin.
+fn for_page() -> HttpOptions {
+    HttpOptions::default().allow_origin(PAGE)
+}
+
+/// The values of a header, joined.
+fn header(got: &HttpReply, name: &str) -> Option<String> {
+    let values: Vec<_> = got.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
+/// The headers of a response that concern pages.
+fn cors_headers(got: &HttpReply) -> Vec<String> {
+    let names = got.headers.keys().map(http::HeaderName::as_str);
+    let mut names: Vec<_> = names.filter(|name| name.starts_with("access-control-")).collect();
+    names.sort_unstable();
+    names.into_iter().map(|name| format!("{name}: {}", header(got, name).unwrap())).collect()
+}
+
+/// A preflight for a POST, with these headers in the place of its own.
+fn preflight(changes: &[(&'static str, &[&str])]) -> Request<Bytes> {
+    let mut request = Request::options("/mcp")
+        .header("host", "127.0.0.1:8000")
+        .header("origin", PAGE)
+        .header("access-control-request-method", "POST")
+        .body(Bytes::new())
+        .unwrap();
+    for (name, values) in changes {
+        set(&mut request, name, values);
+    }
+    request
+}
+
+#[tokio::test]
+async fn an_allowed_page_learns_what_it_may_send() {
+    let legacy = HttpService::new(server(), for_page());
+    let modern = HttpService::new(fixture(|builder| builder.modern_only(true)).server, for_page());
+    let asked = "access-control-request-headers";
+    let private = "access-control-request-private-network";
+    type Changes<'a> = &'a [(&'static str, &'a [&'a str])];
+    for (what, changes, more_headers, is_private) in [
+        ("a plain one", &[][..] as Changes<'_>, "", false),
+        ("for a DELETE", &[("access-control-request-method", &["DELETE"])], "", false),
+        ("known headers", &[(asked, &["content-type,mcp-method,mcp-name"])], "", false),
+        (
+            "arguments in headers",
+            &[(asked, &["mcp-param-region, Mcp-Param-Zone"])],
+            ", mcp-param-region, mcp-param-zone",
+            false,
+        ),
+        (
+            "in two lines, and twice",
+            &[(asked, &["mcp-param-b,mcp-param-b", "mcp-param-b,mcp-x"])],
+            ", mcp-param-b, mcp-x",
+            false,
+        ),
+        ("other headers", &[(asked, &["x-secret, cookie,*,mcpx,xmcp-a"])], "", false),
+        ("no names", &[(asked, &[", ,mcp-a b,mcp-c:d,mcp-"])], ", mcp-", false),
+        ("into a private network", &[(private, &["true"])], "", true),
+        ("another value", &[(private, &["false"])], "", false),
+        ("a port that is its scheme's", &[("host", &["localhost:80"])], "", false),
+    ] {
+        for (service, methods) in [(&legacy, "POST, GET, DELETE"), (&modern, "POST")] {
+            let got = post(service, preflight(changes)).await;
+            assert_eq!((got.status, got.body.len()), (204, 0), "{what}");
+            let mut expected = vec![
+                format!("access-control-allow-headers: {REQUEST_HEADERS}{more_headers}"),
+                format!("access-control-allow-methods: {methods}"),
+                format!("access-control-allow-origin: {PAGE}"),
+            ];
+            expected.extend(is_private.then(|| "access-control-allow-private-network: true".to_owned()));
+            expected.push(format!("access-control-expose-headers: {EXPOSED}"));
+            expected.push("access-control-max-age: 7200".to_owned());
+            assert_eq!(cors_headers(&got), expected, "{what}");
+            assert_eq!(header(&got, "vary").as_deref(), Some("origin"), "{what}");
+        }
+    }
+}
+
+/// No token is read, and no handler or session begins: a preflight has none.
+#[tokio::test]
+async fn a_preflight_needs_no_token() {
+    let service = HttpService::new(server(), for_page().authorize(auth()));
+    assert_eq!(post(&service, preflight(&[])).await.status, 204);
+}
+
+#[tokio::test]
+async fn other_preflights_are_rejected() {
+    for (what, is_configured, changes, status) in [
+        ("no origin is allowed", false, &[][..], 403),
+        ("loopback, unless it is allowed", false, &[("origin", &["http://localhost:3000"][..])][..], 403),
+        ("the same", true, &[("origin", &["http://127.0.0.1:8000"])], 403),
+        ("another origin", true, &[("origin", &["https://evil.example.com"])], 403),
+        ("null", true, &[("origin", &["null"])], 403),
+        ("nothing", true, &[("origin", &[""])], 403),
+        ("another scheme", true, &[("origin", &["http://app.example.com"])], 403),
+        ("another port", true, &[("origin", &["https://app.example.com:8443"])], 403),
+        ("a longer name", true, &[("origin", &["https://app.example.com.evil.example"])], 403),
+        ("a name before", true, &[("origin", &["https://x.app.example.com"])], 403),
+        ("a path", true, &[("origin", &["https://app.example.com/"])], 403),
+        ("a user", true, &[("origin", &["https://app.example.com@evil.example"])], 403),
+        ("two in one", true, &[("origin", &["https://app.example.com, https://app.example.com"])], 403),
+        ("twice", true, &[("origin", &[PAGE, PAGE])], 403),
+        ("an allowed one and another", true, &[("origin", &[PAGE, "https://evil.example.com"])], 403),
+        ("no text", true, &[("origin", &["https://app.example.com\u{e9}"])], 403),
+        ("another host", true, &[("host", &["evil.example.com"])], 421),
+        ("no host", true, &[("host", &[])], 421),
+        ("no preflight: no method", true, &[("access-control-request-method", &[])], 405),
+        ("no preflight: no origin", true, &[("origin", &[])], 405),
+    ] {
+        let options = if is_configured { for_page() } else { HttpOptions::default() };
+        let got = post(&HttpService::new(server(), options), preflight(changes)).await;
+        assert_eq!(got.status, status, "{what}: {:?}", got.body);
+        // The page that reads the reason is the allowed one, at the wrong host or with the wrong method.
+        let may_read = status != 403 && what != "no preflight: no origin";
+        assert_eq!(header(&got, "access-control-allow-origin").is_some(), may_read, "{what}");
+        assert_eq!(header(&got, "access-control-allow-headers"), None, "{what}");
+        assert_eq!(header(&got, "vary").as_deref(), is_configured.then_some("origin"), "{what}");
+    }
+}
+
+/// The origin is the allowed one, whatever its letters were.
+#[tokio::test]
+async fn an_origin_is_never_reflected() {
+    for (allowed, origin, expected) in [
+        (PAGE, PAGE, Some(PAGE)),
+        ("HTTPS://App.Example.com:443/", PAGE, Some(PAGE)),
+        (PAGE, "HTTPS://APP.example.com", Some(PAGE)),
+        ("http://localhost:3000", "http://localhost:3000", Some("http://localhost:3000")),
+        // Pages of the machine itself may send what needs no preflight, and read nothing.
+        ("http://localhost:3000", "http://localhost:3001", None),
+        // A text that is no origin allows nothing.
+        ("https://app.example.com/page", PAGE, None),
+        ("*", PAGE, None),
+        ("null", "null", None),
+        ("*", "*", None),
+    ] {
+        let service = HttpService::new(server(), HttpOptions::default().allow_origin(allowed));
+        for what in ["a preflight", "a request"] {
+            let mut request = match what {
+                "a preflight" => preflight(&[]),
+                _ => correct(&request(1, "server/discover", json!({}))),
+            };
+            set(&mut request, "origin", &[origin]);
+            let got = post(&service, request).await;
+            let case = format!("{what}: {allowed} {origin}");
+            assert_eq!(header(&got, "access-control-allow-origin").as_deref(), expected, "{case}");
+            let rejected = expected.is_none() && !(what == "a request" && origin.contains("localhost"));
+            assert_eq!(got.status == 403, rejected, "{case}");
+        }
+    }
+}
+
+/// Introspection that is down.
+struct Down;
+
+impl BearerVerifier for Down {
+    async fn verify(&self, _: &str, _: &str) -> Result<Bearer, BearerError> {
+        Err(BearerError::unavailable("the database is down"))
+    }
+}
+
+fn auth() -> ResourceServer {
+    let ada = || Bearer::new(Principal::user("ada"));
+    let tokens = StaticTokens::new().token("ada", ada().with_scopes(["mcp"])).token("narrow", ada());
+    let auth = ResourceServer::builder("https://api.example.com/mcp").verifier(tokens);
+    auth.authorization_server("https://issuer.example.com").required_scopes(["mcp"]).build().unwrap()
+}
+
+fn discover() -> Request<Bytes> {
+    correct(&request(1, "server/discover", json!({})))
+}
+
+/// A correct request with another value of one header.
+fn with(name: &'static str, values: &[&str]) -> Request<Bytes> {
+    let mut request = discover();
+    set(&mut request, name, values);
+    request
+}
+
+fn message(message: &Value) -> Request<Bytes> {
+    correct(message)
+}
+
+/// Every response to the page can be read by it, an error too; no response to another page can.
+#[tokio::test(start_paused = true)]
+async fn a_page_reads_every_response() {
+    let open = HttpService::new(
+        fixture(|builder| {
+            builder.tool(Tool::new("progress", async |ctx: &Ctx, _: NoArguments| {
+                ctx.report_progress(1.0, None, None);
+                "done"
+            }))
+        })
+        .server,
+        for_page().health_path("/health"),
+    );
+    let closed = HttpService::new(server(), for_page().authorize(auth()));
+    let down = ResourceServer::builder("https://api.example.com/mcp").verifier(Down).build().unwrap();
+    let down = HttpService::new(server(), for_page().authorize(down));
+    let legacy = |message: Value| {
+        let mut request = correct(&message);
+        for header in ["mcp-protocol-version", "mcp-method"] {
+            set(&mut request, header, &[]);
+        }
+        request
+    };
+    let meta = json!({"progressToken": 1});
+    let progress = json!({"name": "progress", "arguments": {}, "_meta": crate::common::with(&crate::common::meta(), meta)});
+    let get = |path: &str| Request::get(path).header("host", "localhost").body(Bytes::new()).unwrap();
+    for (what, service, request, status) in [
+        ("a result", &open, discover(), 200),
+        ("an event stream", &open, message(&request(1, "tools/call", progress)), 200),
+        ("a new session", &open, legacy(plain(1, "initialize", initialize("2025-11-25", everything()))), 200),
+        ("a notification", &open, message(&json!({"jsonrpc": "2.0", "method": "notifications/x"})), 202),
+        ("no JSON", &open, discover().map(|_| Bytes::from("{")), 400),
+        ("no such method", &open, message(&request(1, "no/such", json!({}))), 404),
+        ("another method of HTTP", &open, get("/mcp"), 405),
+        ("accept", &open, with("accept", &["text/html"]), 406),
+        ("size", &open, with("content-length", &["4194305"]), 413),
+        ("content type", &open, with("content-type", &["application/xml"]), 415),
+        ("host", &open, with("host", &["evil.example.com"]), 421),
+        ("health", &open, get("/health"), 200),
+        ("no token", &closed, discover(), 401),
+        ("a forged token", &closed, with("authorization", &["Bearer eve"]), 401),
+        ("a narrow token", &closed, with("authorization", &["Bearer narrow"]), 403),
+        ("two tokens", &closed, with("authorization", &["Bearer ada", "Bearer ada"]), 400),
+        ("a good token", &closed, with("authorization", &["Bearer ada"]), 200),
+        ("no keys", &down, with("authorization", &["Bearer ada"]), 503),
+    ] {
+        for (origin, may_read) in [(Some(PAGE), true), (Some("http://localhost:3000"), false), (None, false)]
+        {
+            let mut request = request.clone();
+            set(&mut request, "origin", origin.as_slice());
+            let got = post(service, request).await;
+            let case = format!("{what}, {origin:?}: {:?}", got.body);
+            assert_eq!(got.status, status, "{case}");
+            let allowed = [
+                format!("access-control-allow-origin: {PAGE}"),
+                format!("access-control-expose-headers: {EXPOSED}"),
+            ];
+            assert_eq!(cors_headers(&got), if may_read { &allowed[..] } else { &[] }, "{case}");
+            assert_eq!(header(&got, "vary").as_deref(), Some("origin"), "{case}");
+            // What a page must see to go on is among the exposed headers.
+            for name in got.headers.keys().map(http::HeaderName::as_str) {
+                let needed = name.starts_with("mcp-") || matches!(name, "www-authenticate" | "retry-after");
+                assert!(!needed || EXPOSED.split(", ").any(|exposed| exposed == name), "{case}: {name}");
+            }
+        }
+    }
+    let never = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
+    let late = with("origin", &[PAGE]).map(|_| StreamBody::new(never).boxed_unsync());
+    let got = post_body(&open, late).await;
+    assert_eq!((got.status, &*header(&got, "access-control-allow-origin").unwrap()), (408, PAGE));
+}
+
+/// Without an allowed origin the responses say nothing of pages.
+#[tokio::test]
+async fn no_origin_is_allowed_by_default() {
+    let service = HttpService::new(server(), HttpOptions::default());
+    for (origin, status) in
+        [(None, 200), (Some("http://localhost:3000"), 200), (Some(PAGE), 403), (Some("null"), 403)]
+    {
+        let got = post(&service, with("origin", origin.as_slice())).await;
+        assert_eq!(
+            (got.status, cors_headers(&got), header(&got, "vary")),
+            (status, vec![], None),
+            "{origin:?}"
+        );
+    }
+}
+
+/// The metadata of the resource is public: any page reads it, with or without an allowed origin.
+#[tokio::test]
+async fn every_page_reads_where_tokens_come_from() {
+    let path = "/.well-known/oauth-protected-resource/mcp";
+    for options in [HttpOptions::default(), for_page()] {
+        let service = HttpService::new(server(), options.authorize(auth()));
+        for origin in [PAGE, "https://other.example.com", "null"] {
+            for method in [Method::GET, Method::OPTIONS] {
+                let request = Request::builder().method(&method).uri(path).header("origin", origin);
+                let request = request.header("access-control-request-method", "GET");
+                let got = post(&service, request.body(Bytes::new()).unwrap()).await;
+                assert!(got.status == 200 || got.status == 204, "{method} {origin}");
+                assert_eq!(
+                    header(&got, "access-control-allow-origin").as_deref(),
+                    Some("*"),
+                    "{method} {origin}"
+                );
+            }
+        }
+    }
+}
