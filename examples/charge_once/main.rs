@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
 
 /// Answers every question as a person would.
 fn answer(pending: &mut PendingCall) -> Result<()> {
-    let keys: Vec<String> = pending.missing().into_iter().map(str::to_owned).collect();
+    let keys = pending.missing();
     for key in keys {
         let content = match key.as_str() {
             "confirm" => json!({"ok": true}),

@@ -1,4 +1,4 @@
-//! The output of the examples that use a fleet, and of `access_tokens`.
+//! The output of the examples that use a fleet, of `access_tokens` and of `rate_limit`.
 
 use std::process::{Command, Stdio};
 
@@ -35,6 +35,21 @@ fn load_shedding_computes_nothing_twice() {
             "load_shedding, leg 2: replica C",
             "There are 669 primes below 5000.",
             "portions: 5, computed: 5",
+        ],
+    );
+}
+
+#[test]
+fn rate_limit_counts_the_requests_of_each_caller() {
+    check(
+        env!("CARGO_BIN_EXE_rate_limit"),
+        &[
+            "ada: 1 + 1 = 2",
+            "ada: 2 + 1 = 3",
+            "ada: status 429",
+            "bob: 1 + 1 = 2",
+            "bob: 2 + 1 = 3",
+            "bob: status 429",
         ],
     );
 }
