@@ -28,7 +28,7 @@ esac
 peers=("$@")
 if [ "$#" -eq 0 ]; then
     # Those that are known in this order, then the others.
-    for peer in python python1 typescript typescript1 rmcp rmcp2 inspector "$here"/*/run.sh; do
+    for peer in python python1 typescript typescript1 rmcp rmcp2 inspector browser "$here"/*/run.sh; do
         case "$peer" in /*) peer=$(basename "$(dirname "$peer")") ;; esac
         [ -x "$here/$peer/run.sh" ] || continue
         [[ " ${peers[*]-} " == *" $peer "* ]] || peers+=("$peer")

@@ -143,7 +143,7 @@ const RESOLUTION = { message: 'Resolving Bug #4522 requires a resolution. How wa
 const ORIGINAL = { message: 'Since this is a duplicate, which work item is the original?' };
 const AUDIENCE = { message: 'Who is the briefing for?', schema: form({ audience: STRING }) };
 const READER = { message: 'Who will read report q3?', schema: form({ audience: STRING }) };
-const WEATHER = 'Current weather in New York: 18 °C, light wind. (Looked up for octocat.)';
+const WEATHER = 'Current weather in New York:\nTemperature: 72°F\nConditions: Partly cloudy';
 
 const CONVERSATIONS = {
     'mcpdo: provision, accepted': [
@@ -168,7 +168,7 @@ const CONVERSATIONS = {
         call('provision', ORDER),
         [
             { ...REGION, answer: content({ zone: 'eu-west-1' }) },
-            { message: `${REGION.message}\n\nregion must be filled in.`, answer: content({ region: 'eu-west-1' }) },
+            { message: `${REGION.message}\n\nRegion must be filled in.`, answer: content({ region: 'eu-west-1' }) },
         ],
         'Provisioned "orders" in eu-west-1.',
     ],

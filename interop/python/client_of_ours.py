@@ -221,7 +221,7 @@ async def _(our: Fleet) -> None:
         "provision": {"name"},
         "get_weather": {"location"},
         "update_work_item": {"workItemId", "fields"},
-        "book_table": {"date", "party"},
+        "book_table": {"date", "party_size"},
         "delete_folder": {"path"},
         "pick_file": {"path"},
         "pay_deposit": {"booking_id"},

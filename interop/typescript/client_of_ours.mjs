@@ -17,7 +17,7 @@ const ALL = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 const REFUSAL = { code: -32602, message: 'Invalid or expired requestState', data: { reason: 'invalid_request_state' } };
 const REGION = 'Which region should the database live in?';
 const IN_IRELAND = 'Provisioned "orders" in eu-west-1.';
-const WEATHER = 'Current weather in New York: 18 °C, light wind. (Looked up for octocat.)';
+const WEATHER = 'Current weather in New York:\nTemperature: 72°F\nConditions: Partly cloudy';
 const DUPLICATE = 'Bug #4522 resolved as Duplicate of Bug #4301. State set to Resolved and duplicate link created.';
 const RESOLVED = { workItemId: 4522, fields: { 'System.State': 'Resolved' } };
 const CHOICES = ['Fixed', "Won't Fix", 'Duplicate', 'By Design'];
@@ -192,7 +192,7 @@ const CHECKS = {
             ['provision', 'object', ['name']],
             ['get_weather', 'object', ['location']],
             ['update_work_item', 'object', ['fields', 'workItemId']],
-            ['book_table', 'object', ['date', 'party']],
+            ['book_table', 'object', ['date', 'party_size']],
             ['delete_folder', 'object', ['path']],
             ['pick_file', 'object', ['path']],
             ['pay_deposit', 'object', ['booking_id']],

@@ -57,7 +57,7 @@ pub(crate) enum Outcome {
     Text(String),
     ToolError(String),
     ToolErrorBegins(String),
-    Error(Expected),
+    Error(ExpectedError),
     /// The call is pending, with these keys unanswered.
     Pending(Vec<String>),
     /// The client stops at its limit of rounds.
@@ -65,7 +65,7 @@ pub(crate) enum Outcome {
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedError {
     pub(crate) code: i64,
     pub(crate) message: String,
 }

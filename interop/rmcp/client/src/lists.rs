@@ -37,7 +37,7 @@ async fn tools(fleet: &Fleet) -> CheckResult {
         "provision": ["name"],
         "get_weather": ["location"],
         "update_work_item": ["fields", "workItemId"],
-        "book_table": ["date", "party"],
+        "book_table": ["date", "party_size"],
         "delete_folder": ["path"],
         "pick_file": ["path"],
         "pay_deposit": ["booking_id"],
