@@ -31,7 +31,7 @@ struct Two {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Typed {
+struct TypedArguments {
     #[schemars(extend("x-mcp-header" = "Count"))]
     count: Option<i64>,
     #[schemars(extend("x-mcp-header" = "Sure"))]
@@ -163,7 +163,7 @@ async fn echo_value(_ctx: &Ctx, arguments: Map<String, Value>) -> String {
 }
 
 /// Returns the arguments as text. `null` is treated as absent.
-async fn typed(_ctx: &Ctx, Typed { count, sure, place }: Typed) -> String {
+async fn typed(_ctx: &Ctx, TypedArguments { count, sure, place }: TypedArguments) -> String {
     let word = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let count = word(count.map(|count| count.to_string()));
     let sure = word(sure.map(|sure| sure.to_string()));

@@ -19,7 +19,7 @@ struct Two {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Embedded {
+struct EmbeddedArguments {
     /// The URI of the resource to embed.
     resource_uri: String,
 }
@@ -60,7 +60,10 @@ async fn with_arguments(_ctx: &Ctx, Two { arg1, arg2 }: Two) -> String {
     format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
 }
 
-async fn with_resource(_ctx: &Ctx, Embedded { resource_uri }: Embedded) -> Vec<PromptMessage> {
+async fn with_resource(
+    _ctx: &Ctx,
+    EmbeddedArguments { resource_uri }: EmbeddedArguments,
+) -> Vec<PromptMessage> {
     let text = "Embedded resource content for testing.";
     let resource = ResourceContents::text(resource_uri, text).with_mime_type("text/plain");
     vec![

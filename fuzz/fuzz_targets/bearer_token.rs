@@ -3,7 +3,13 @@
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService, auth::{Issuer, ResourceServer}}, server::{Ctx, NoArguments, Tool}};
+use antiphon::{
+    serve::http::{
+        HttpOptions, HttpService,
+        auth::{Issuer, ResourceServer},
+    },
+    server::{Ctx, NoArguments, Tool},
+};
 use antiphon_fuzz::{NOW, block_on, server};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderValue, Request};

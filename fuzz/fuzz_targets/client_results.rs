@@ -4,7 +4,15 @@
 
 #![no_main]
 
-use antiphon::{client::{Client, RoundDecision, transport::{IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind}}, wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult}};
+use antiphon::{
+    client::{
+        Client, RoundDecision,
+        transport::{
+            IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
+        },
+    },
+    wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult},
+};
 use antiphon_fuzz::block_on;
 use futures_util::future::BoxFuture;
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +23,7 @@ use std::{
 };
 
 /// A server that returns these results one after the other, for any request.
-struct Scripted {
+struct ScriptedTransport {
     script: Mutex<Script>,
 }
 
@@ -27,13 +35,13 @@ struct Script {
     given: Option<Value>,
 }
 
-impl Scripted {
+impl ScriptedTransport {
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().expect("nothing panics")
     }
 }
 
-impl Transport for Scripted {
+impl Transport for ScriptedTransport {
     fn exchange<'a>(
         &'a self,
         request: OutgoingRequest,
@@ -89,7 +97,7 @@ fuzz_target!(|text: &str| {
     let texts = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
     let mut results: Vec<Box<RawValue>> = texts.map_while(Result::ok).take(24).collect();
     results.reverse();
-    let transport = Arc::new(Scripted { script: Mutex::new(Script { results, given: None }) });
+    let transport = Arc::new(ScriptedTransport { script: Mutex::new(Script { results, given: None }) });
     let client = Client::builder("fuzzer", "1")
         .on_elicit_form(async |ask| {
             // Fills in every field with a text. Declines a form for which that is invalid.

@@ -3,9 +3,12 @@
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService}, server::{Ctx, Tool}};
-use antiphon_wire::header::decode;
+use antiphon::{
+    serve::http::{HttpOptions, HttpService},
+    server::{Ctx, Tool},
+};
 use antiphon_fuzz::{block_on, server};
+use antiphon_wire::header::decode;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
 use libfuzzer_sys::fuzz_target;
@@ -20,7 +23,7 @@ use tower_service::Service as _;
 static RAN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 static SERVICE: LazyLock<HttpService> = LazyLock::new(|| {
-    let tool = Tool::new("mirrored", async |_: &Ctx, arguments: Mirrored| {
+    let tool = Tool::new("mirrored", async |_: &Ctx, arguments: MirroredArguments| {
         RAN.lock().expect("nothing panics").push(arguments.region);
         "done".to_owned()
     });
@@ -28,7 +31,7 @@ static SERVICE: LazyLock<HttpService> = LazyLock::new(|| {
 });
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Mirrored {
+struct MirroredArguments {
     #[schemars(extend("x-mcp-header" = "Region"))]
     region: String,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The state of the second decoder at the end of a stream.
 #[derive(Debug, Default, PartialEq)]
-struct Decoded {
+struct DecodedEvents {
     events: Vec<Result<Event, EventTooLong>>,
     last_id: Option<String>,
     retry: Option<Duration>,
@@ -23,19 +23,19 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     assert!(whole.events.iter().flatten().all(|event| event.data.len() <= limit));
 });
 
-fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Decoded {
+fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> DecodedEvents {
     let mut decoder = SseDecoder::new(limit);
     let mut events = Vec::new();
     for piece in pieces {
         decoder.push(piece);
         events.extend(std::iter::from_fn(|| decoder.next_event()));
     }
-    Decoded { events, last_id: decoder.last_id().map(str::to_owned), retry: decoder.retry() }
+    DecodedEvents { events, last_id: decoder.last_id().map(str::to_owned), retry: decoder.retry() }
 }
 
 /// The algorithm of the HTML standard (section 9.2.6), with the documented limits of this decoder.
-fn second_opinion(stream: &[u8], limit: usize) -> Decoded {
-    let mut decoded = Decoded::default();
+fn second_opinion(stream: &[u8], limit: usize) -> DecodedEvents {
+    let mut decoded = DecodedEvents::default();
     let (mut kind, mut data, mut id) = (Vec::new(), Vec::new(), None);
     let mut rest = stream;
     let mut is_first = true;

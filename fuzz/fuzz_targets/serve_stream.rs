@@ -3,7 +3,11 @@
 
 #![no_main]
 
-use antiphon::{serve::stdio::serve_streams, server::{Ask, Ctx, NoArguments, Reply, Server, Tool}, wire::{FormField, FormSchema, Incoming}};
+use antiphon::{
+    serve::stdio::serve_streams,
+    server::{Ask, Ctx, NoArguments, Reply, Server, Tool},
+    wire::{FormField, FormSchema, Incoming},
+};
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};

@@ -4,9 +4,13 @@
 
 #![no_main]
 
-use antiphon::{serve::http::{HttpOptions, HttpService, ReplyBody}, server::{Answer, Ask, Ctx, NoArguments, Reply, Tool}, wire::{FormField, FormSchema, Incoming}};
-use antiphon_wire::sse::SseDecoder;
+use antiphon::{
+    serve::http::{HttpOptions, HttpService, ReplyBody},
+    server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
+    wire::{FormField, FormSchema, Incoming},
+};
 use antiphon_fuzz::{block_on, count_requests, messages, server};
+use antiphon_wire::sse::SseDecoder;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use libfuzzer_sys::fuzz_target;

@@ -58,11 +58,11 @@ async fn unbounded(server: &Server, case: Case, plan: Plan, processor: u32) -> R
     let warm_up = (plan.requests / 10).max(plan.connections);
     let (connections, _) = load.drive(connections, warm_up).await?;
 
-    let before = Used::now(server, processor)?;
+    let before = ResourceUse::now(server, processor)?;
     let started = Instant::now();
     let (_, mut latencies) = load.drive(connections, plan.requests).await?;
     let wall = started.elapsed();
-    let after = Used::now(server, processor)?;
+    let after = ResourceUse::now(server, processor)?;
 
     latencies.sort_unstable();
     let count = latencies.len() as f64;
@@ -80,13 +80,13 @@ async fn unbounded(server: &Server, case: Case, plan: Plan, processor: u32) -> R
 }
 
 /// Processor time, by who used it.
-struct Used {
+struct ResourceUse {
     server: Times,
     load: Times,
     all: Duration,
 }
 
-impl Used {
+impl ResourceUse {
     fn now(server: &Server, processor: u32) -> Result<Self, Error> {
         let (server, load) = (Times::of(server.pid)?, Times::of(std::process::id())?);
         Ok(Self { server, load, all: cpu::used_of(processor)? })

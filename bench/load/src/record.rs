@@ -35,14 +35,14 @@ pub(crate) async fn state(addr: SocketAddr, case: Case) -> Result<String, Error>
 }
 
 /// One request and its answer, checked as JSON.
-pub(crate) async fn check(addr: SocketAddr, case: Case) -> Result<Checked, Error> {
+pub(crate) async fn check(addr: SocketAddr, case: Case) -> Result<CheckedResponse, Error> {
     let state = state(addr, case).await?;
     let mut connection = Connection::open(addr).await?;
     ask(&mut connection, addr, case, &state).await
 }
 
 /// A right answer.
-pub(crate) struct Checked {
+pub(crate) struct CheckedResponse {
     head: Vec<u8>,
     body: Vec<u8>,
     messages: Vec<Value>,
@@ -53,13 +53,15 @@ async fn ask(
     addr: SocketAddr,
     case: Case,
     state: &str,
-) -> Result<Checked, Error> {
+) -> Result<CheckedResponse, Error> {
     let answer = connection.exchange(&case.request(addr, state)).await?;
     let (status, head) = (answer.status, answer.head.to_vec());
     let body = if answer.is_chunked { without_chunks(answer.body) } else { answer.body.to_vec() };
     let messages = messages(&body);
     match messages {
-        Ok(messages) if status == 200 && case.accepts(&messages) => Ok(Checked { head, body, messages }),
+        Ok(messages) if status == 200 && case.accepts(&messages) => {
+            Ok(CheckedResponse { head, body, messages })
+        }
         _ => {
             let text: String = String::from_utf8_lossy(&body).chars().take(2000).collect();
             Err(format!("{addr}, {}: {status} {text}", case.name()).into())

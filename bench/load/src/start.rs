@@ -14,7 +14,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_micros(200);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One start.
-struct Started {
+struct StartMeasurement {
     ready_millis: f64,
     /// Resident memory, in MiB: all of it, and the part that no file is behind.
     resident: f64,
@@ -30,7 +30,7 @@ pub(crate) async fn start(options: &Start) -> Result<(), Error> {
         first_answer(options, &mut child).await?;
         let ready_millis = started.elapsed().as_secs_f64() * 1e3;
         let (resident, anonymous) = memory(child.0.id())?;
-        all.push(Started { ready_millis, resident, anonymous });
+        all.push(StartMeasurement { ready_millis, resident, anonymous });
     }
     println!(
         "| {} | {} | {} | {} |",

@@ -7,8 +7,8 @@ mod tools;
 use std::error::Error;
 use std::net::SocketAddr;
 
-use antiphon::server::Server;
 use antiphon::serve::http::{HttpOptions, serve_http};
+use antiphon::server::Server;
 use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -42,7 +42,7 @@ impl Connection {
 }
 
 /// Waits until all have received this text.
-pub(crate) async fn tell_all(open: Vec<Connection>, text: &str) -> Result<()> {
+pub(crate) async fn send_to_all(open: Vec<Connection>, text: &str) -> Result<()> {
     for mut connection in open {
         connection.receive_until(text).await?;
     }

@@ -6,7 +6,7 @@
 mod client;
 mod server;
 
-use client::{Connection, tell_all};
+use client::{Connection, send_to_all};
 use std::{
     error::Error,
     io::{BufRead as _, BufReader},
@@ -82,12 +82,12 @@ async fn measure(case: Case, count: usize) -> Result<(f64, String)> {
         Case::Connections => "-".to_owned(),
         Case::Subscriptions => {
             control.asks(&client::call("change", 0)).await?;
-            tell_all(open, "tools/list_changed").await?;
+            send_to_all(open, "tools/list_changed").await?;
             format!("{} ms", began.elapsed().as_millis())
         }
         Case::Calls => {
             control.asks(&client::call("go_on", 0)).await?;
-            tell_all(open, "\"result\"").await?;
+            send_to_all(open, "\"result\"").await?;
             format!("{} ms", began.elapsed().as_millis())
         }
     };
