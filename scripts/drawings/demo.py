@@ -24,7 +24,7 @@ POSTER = 4
 # The demo of README with its answer, then without: the person reads, types, presses Enter, and sends the answer.
 SESSION = [
     (["demo", "--answer", "region.region=eu-west-1"], []),
-    (["demo"], [("region:", "eu-west-1\r"), ("And now?", "\r")]),
+    (["demo"], [("Region:", "eu-west-1\r"), ("And now?", "\r")]),
 ]
 ESCAPE = re.compile(r"\x1b(?:\[([?\d;]*)([A-Za-z])|[()].|.)")
 # The beginning of a sequence whose end is in the next piece of output.
@@ -76,7 +76,7 @@ def play(program, arguments, keys, events, begin):
             pressed, printed = keys.pop(0)[1], ""
         elif time.monotonic() - started > 30:
             os.kill(child, signal.SIGKILL)
-            raise TimeoutError("the demo does not end")
+            raise TimeoutError(f"the demo does not end; it printed, since the last key: {printed!r}")
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         raise RuntimeError("the demo failed")
     return now
