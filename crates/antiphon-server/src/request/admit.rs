@@ -3,7 +3,6 @@
 use crate::{
     Caller, Error, OnExpired, OnVersion, Request,
     clock::seconds,
-    identity::scopes::require_scopes,
     limits::{LEG_WARNING, RECORD_WARNING},
     refusal::Refusal,
     refusal_log::log_refusal,
@@ -62,7 +61,7 @@ pub(crate) struct Permit(InputRequests);
 pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitted<'a>, Refusal> {
     let names = leg.request.unique_names()?;
     // Checked before the state is opened, whose content is only for callers with these scopes.
-    require_scopes(&leg.settings.scopes, leg.caller)?;
+    server.require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),

@@ -10,6 +10,7 @@ use crate::{
     identity::{
         account::Accounts,
         caller::{Caller, Identity},
+        scopes::require_scopes,
     },
     quota::request_budget::RequestBudget,
     refusal::Refusal,
@@ -116,6 +117,11 @@ impl Runtime {
     /// Counts a refusal with this cause, and returns the level at which it is logged.
     pub(crate) fn refused(&self, cause: &str) -> Loudness {
         self.refusals.count(cause, self.clock.now())
+    }
+
+    /// Refuses a caller whose token lacks one of these scopes.
+    pub(crate) fn require_scopes(&self, needed: &[String], caller: &Caller<'_>) -> Result<(), Refusal> {
+        require_scopes(needed, caller, |cause| self.refused(cause))
     }
 
     /// Logs, once, the probable cause of a state under an unknown key.
