@@ -4,6 +4,7 @@ pub(crate) use crate::request::admit::admit;
 
 use crate::{
     Ctx,
+    at_most_once::{self, ClaimResult, ClaimedLeg},
     call::{
         DriveResult, LegCarrier, ctx,
         emit::Emitter,
@@ -12,7 +13,7 @@ use crate::{
         leg_end::{self, LegEnd},
         permit::ConcurrencyPermit,
         replay_check,
-        result::{HandlerFuture, LegInput, LegResult},
+        result::{HandlerFuture, LegInput, LegReply, LegResult},
         setup::{leg_context, setup},
     },
     refusal::Refusal,
@@ -22,17 +23,44 @@ use crate::{
 use antiphon_engine::{Leg as Engine, Purpose, Record};
 use antiphon_wire::InputResponses;
 use serde_json::value::RawValue;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
 /// returns the handler's future.
+///
+/// A leg that runs at most once is claimed first. What it returns is committed by the code that writes the reply.
 pub(crate) async fn run<T: Send + 'static>(
     server: &Arc<Runtime>,
+    admitted: Admitted<'_>,
+    start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
+) -> Result<LegReply<T>, Refusal> {
+    admitted.require(admitted.leg().settings.needs)?;
+    let responses = received_responses(&admitted)?;
+    let claim = match at_most_once::claim(server, &admitted, responses.as_ref()).await? {
+        ClaimResult::NotNeeded => None,
+        ClaimResult::Run(claim) => Some(claim),
+        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+    };
+    let legs = legs(server, admitted, responses, claim.clone(), start);
+    let result = match &claim {
+        None => legs.await,
+        // Boxed, because it would enlarge the future of every call.
+        Some(claim) => match Box::pin(claim.run(legs)).await {
+            Some(result) => result,
+            None => Err(Refusal::InFlight { retry_after: Duration::from_secs(1) }),
+        },
+    };
+    Ok(LegReply { result, claim })
+}
+
+async fn legs<T: Send + 'static>(
+    server: &Arc<Runtime>,
     mut admitted: Admitted<'_>,
+    responses: Option<InputResponses>,
+    claim: Option<Arc<ClaimedLeg>>,
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
-    admitted.require(admitted.leg().settings.needs)?;
-    let mut input = match receive(server, &mut admitted)? {
+    let mut input = match receive(server, &mut admitted, responses)? {
         LegStart::Enter(input) => input,
         LegStart::AskAgain(requests, record) => {
             let permit = admitted.permit(requests)?;
@@ -42,11 +70,11 @@ pub(crate) async fn run<T: Send + 'static>(
     let mut session = in_session::SessionPacing::default();
     loop {
         let carrier = in_session::carrier(server, &admitted);
-        let result = match enter(server, &mut admitted, input, carrier, &start).await? {
+        let result = match enter(server, &mut admitted, input, carrier, claim.clone(), &start).await? {
             Ok(result) => result,
             Err(fault) => return Ok(LegResult::BadArguments(fault)),
         };
-        let (round, left) = match leg_end::settle(server, &mut admitted, result)? {
+        let (round, left) = match leg_end::settle(server, &mut admitted, claim.as_deref(), result)? {
             LegEnd::Over(result) => return Ok(result),
             LegEnd::Leaves(round, left) => (round, left),
         };
@@ -73,14 +101,23 @@ enum LegStart {
     AskAgain(antiphon_wire::InputRequests, Record),
 }
 
-fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
+/// Returns the answers of a request that came in time. In a session, answers come by other messages.
+fn received_responses(admitted: &Admitted<'_>) -> Result<Option<InputResponses>, Refusal> {
+    if admitted.leg().request.session.is_some() {
+        return Ok(None);
+    }
+    let responses = read_responses(admitted.leg().request.params.input_responses)?;
+    // The recorded answers stay; late answers are dropped, and their questions are asked again.
+    Ok(responses.filter(|_| !admitted.late()))
+}
+
+fn receive(
+    server: &Arc<Runtime>,
+    admitted: &mut Admitted<'_>,
+    responses: Option<InputResponses>,
+) -> Result<LegStart, Refusal> {
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
-    }
-    let mut responses = read_responses(admitted.leg().request.params.input_responses)?;
-    if admitted.late() {
-        // The recorded answers stay; the late answers are dropped, and their questions are asked again.
-        responses = None;
     }
     let Some(mut record) = admitted.take_record() else {
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
@@ -102,13 +139,14 @@ async fn enter<T: Send + 'static>(
     admitted: &mut Admitted<'_>,
     input: LegInput,
     carrier: LegCarrier,
+    claim: Option<Arc<ClaimedLeg>>,
     start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<Result<DriveResult<T>, String>, Refusal> {
     let leg = admitted.leg();
     let slot = ConcurrencyPermit::take(server, leg.request, leg.caller, admitted.principal());
     let Some(slot) = slot else { return Err(Refusal::Busy) };
     let checks = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
-    let shared = context(server, admitted, input, carrier);
+    let shared = context(server, admitted, input, carrier, claim);
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
         Err(fault) => return Ok(Err(fault)),
@@ -135,6 +173,7 @@ fn context(
     admitted: &mut Admitted<'_>,
     input: LegInput,
     carrier: LegCarrier,
+    claim: Option<Arc<ClaimedLeg>>,
 ) -> Arc<ctx::LegContext> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
     let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
@@ -151,6 +190,6 @@ fn context(
     Arc::new(ctx::LegContext {
         unverified: unverified.filter(|responses| !responses.is_empty()),
         emitter: Emitter::of(leg.request, leg.caller.outbox, leg.logs),
-        ..leg_context(server, admitted, call, number, engine, carrier)
+        ..leg_context(server, admitted, call, number, engine, carrier, claim)
     })
 }

@@ -53,10 +53,20 @@ pub(crate) struct Admitted<'a> {
     record: Option<Record>,
     /// True if the state had expired: the answers that came with it are dropped.
     late: bool,
+    /// The last Unix second at which the state could be accepted; 0 without a state.
+    accepted_until: u64,
 }
 
 /// The proof that the client declared the capabilities for all of these questions.
 pub(crate) struct Permit(InputRequests);
+
+/// A state that belongs to its request.
+struct OpenedState {
+    call: Call,
+    record: Record,
+    late: bool,
+    accepted_until: u64,
+}
 
 /// Admits a request, or refuses it.
 pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitted<'a>, Refusal> {
@@ -67,7 +77,15 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
         (Ok(principal), None) => {
-            return Ok(Admitted { leg, _names: names, principal, call: None, record: None, late: false });
+            return Ok(Admitted {
+                leg,
+                _names: names,
+                principal,
+                call: None,
+                record: None,
+                late: false,
+                accepted_until: 0,
+            });
         }
         // A handler would take the caller for an anonymous one.
         (Err(cause), state) => {
@@ -75,7 +93,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
-    let (call, record, late) = open(server, &leg, principal.as_ref(), state)?;
+    let OpenedState { call, record, late, accepted_until } = open(server, &leg, principal.as_ref(), state)?;
     // The state is authentic, bound and in time: from here on the caller is legitimate, and may learn the reason of an
     // error.
     let id = call.id();
@@ -84,7 +102,15 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %escaped(&id), target = ?escaped(leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, _names: names, principal, call: Some(call), record: Some(record), late })
+    Ok(Admitted {
+        leg,
+        _names: names,
+        principal,
+        call: Some(call),
+        record: Some(record),
+        late,
+        accepted_until,
+    })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -94,7 +120,7 @@ fn open(
     leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
-) -> Result<(Call, Record, bool), Refusal> {
+) -> Result<OpenedState, Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         let (method, target) = (escaped(&leg.request.method), escaped(leg.target));
@@ -138,7 +164,8 @@ fn open(
             OnVersion::Restart => record = record.without_history(),
         }
     }
-    Ok((opened.call, record, opened.expired))
+    let (late, accepted_until) = (opened.expired, opened.accepted_until);
+    Ok(OpenedState { call: opened.call, record, late, accepted_until })
 }
 
 impl<'a> Admitted<'a> {
@@ -181,6 +208,16 @@ impl<'a> Admitted<'a> {
     /// Puts the call back, which the handler may have begun.
     pub(crate) fn put_call(&mut self, call: Option<Call>) {
         self.call = call;
+    }
+
+    /// Returns the record that came with the state.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
+    /// Returns the last Unix second at which the state could be accepted.
+    pub(crate) fn accepted_until(&self) -> u64 {
+        self.accepted_until
     }
 
     /// Takes the record that came with the state.

@@ -7,6 +7,7 @@ pub(crate) mod state_only;
 
 use crate::{
     Clock, Limits, OnExpired,
+    at_most_once::Claims,
     identity::{
         account::Accounts,
         caller::{Caller, Identity},
@@ -41,6 +42,8 @@ pub(crate) struct Runtime {
     /// The name and version that stand in every result.
     pub(crate) server_info: ServerInfo,
     pub(crate) sealer: Sealer,
+    /// The store of calls, if the server has one.
+    pub(crate) claims: Option<Claims>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
     /// The bytes of the requests that are read, or wait for their reply.
