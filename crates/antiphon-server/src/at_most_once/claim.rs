@@ -8,6 +8,7 @@ use crate::{
         outcome::{RowSeal, until},
         step_record::EarlierSteps,
     },
+    call::leg::received_responses,
     clock::seconds,
     refusal::Refusal,
     request::admit::Admitted,
@@ -17,7 +18,7 @@ use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret, Principal};
 use antiphon_store::{
     CallKey, Claim, ClaimRequest, Fence, Fingerprint, Owner, RunnerId, StoreError, Written,
 };
-use antiphon_wire::{InputRequests, InputResponses, escaped};
+use antiphon_wire::{InputRequests, escaped};
 use serde::Deserialize;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -30,10 +31,8 @@ pub(super) const ATTEMPTS: u32 = 3;
 
 /// The result of claiming a leg.
 pub(crate) enum ClaimResult {
-    /// The leg needs no claim.
-    NotNeeded,
-    /// The handler runs.
-    Run(Arc<ClaimedLeg>),
+    /// The handler runs, with a claim if the leg needs one.
+    Run(Option<Arc<ClaimedLeg>>),
     /// The leg has run. Its reply is sent again.
     Replied(StoredReply),
 }
@@ -48,15 +47,22 @@ pub(crate) fn anchors(server: &Runtime, admitted: &Admitted<'_>) -> bool {
         && admitted.takes_state_only(server)
 }
 
-/// Claims the leg, if its tool runs at most once. `responses` are the answers that came in time.
-pub(crate) async fn claim(
+/// Claims the leg, if its tool runs at most once.
+pub(crate) async fn claim(server: &Arc<Runtime>, admitted: &Admitted<'_>) -> Result<ClaimResult, Refusal> {
+    match row(server, admitted)? {
+        None => Ok(ClaimResult::Run(None)),
+        // Boxed, because it would enlarge the future of every call.
+        Some((claims, level, row)) => Box::pin(claim_row(server, admitted, claims, level, row)).await,
+    }
+}
+
+async fn claim_row(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
-    responses: Option<&InputResponses>,
+    claims: &Claims,
+    level: Level,
+    row: RowSeal,
 ) -> Result<ClaimResult, Refusal> {
-    let Some((claims, level, row)) = row(server, admitted, responses) else {
-        return Ok(ClaimResult::NotNeeded);
-    };
     let runner = CallId::random().map_err(|fault| {
         tracing::error!(cause = %escaped(&fault), "a run cannot be named");
         Refusal::Internal
@@ -88,7 +94,7 @@ pub(crate) async fn claim(
                 level,
                 reruns: leg.settings.rerun_after_crash,
             };
-            Ok(ClaimResult::Run(ClaimedLeg::new(claim, earlier)))
+            Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, earlier))))
         }
         Granted::Done(stored) => {
             let now = server.clock.now();
@@ -170,20 +176,20 @@ pub(super) fn refused(error: &StoreError) -> Refusal {
 fn row<'s>(
     server: &'s Runtime,
     admitted: &Admitted<'_>,
-    responses: Option<&InputResponses>,
-) -> Option<(&'s Claims, Level, RowSeal)> {
-    let claims = server.claims.as_ref()?;
+) -> Result<Option<(&'s Claims, Level, RowSeal)>, Refusal> {
+    let Some(claims) = &server.claims else { return Ok(None) };
     let leg = admitted.leg();
     let level = claims.level_of(leg.settings);
     // In a session, the running handler is the only one.
     if level == Level::None || leg.request.session.is_some() {
-        return None;
+        return Ok(None);
     }
     let principal = admitted.principal();
     let now = server.clock.now();
     let row = match (admitted.call(), admitted.record()) {
         (Some(call), Some(record)) => {
-            let print = fingerprint(call.secret(), record, responses);
+            let responses = received_responses(admitted)?;
+            let print = fingerprint(call.secret(), record, responses.as_ref());
             let keep = until(admitted.accepted_until(), now) + Duration::from_secs(2 * CLOCK_SKEW);
             let key = CallKey::from_bytes(*call.id().as_bytes());
             RowSeal::new(leg, principal, (key, u32::from(call.leg()), print), keep)
@@ -191,7 +197,9 @@ fn row<'s>(
         // The first request of a caller who cannot take state only. Without a principal, two callers could send the
         // same bytes.
         _ if !admitted.takes_state_only(server) => {
-            let key = first_request(admitted, principal?)?;
+            let Some(key) = principal.and_then(|principal| first_request(admitted, principal)) else {
+                return Ok(None);
+            };
             RowSeal::new(
                 leg,
                 principal,
@@ -199,9 +207,9 @@ fn row<'s>(
                 claims.options.first_request,
             )
         }
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some((claims, level, row))
+    Ok(Some((claims, level, row)))
 }
 
 /// Returns the key of a first request: a digest of the principal, the request's id and its content.

@@ -4,7 +4,7 @@ pub(crate) use crate::request::admit::admit;
 
 use crate::{
     Ctx,
-    at_most_once::{self, ClaimResult, ClaimedLeg},
+    at_most_once::ClaimedLeg,
     call::{
         DriveResult, LegCarrier, ctx,
         emit::Emitter,
@@ -13,7 +13,7 @@ use crate::{
         leg_end::{self, LegEnd},
         permit::ConcurrencyPermit,
         replay_check,
-        result::{HandlerFuture, LegInput, LegReply, LegResult},
+        result::{HandlerFuture, LegInput, LegResult},
         setup::{leg_context, setup},
     },
     refusal::Refusal,
@@ -26,41 +26,15 @@ use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
 /// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
-/// returns the handler's future.
-///
-/// A leg that runs at most once is claimed first. What it returns is committed by the code that writes the reply.
+/// returns the handler's future. `claim` is that of [`at_most_once::claim`](crate::at_most_once::claim).
 pub(crate) async fn run<T: Send + 'static>(
     server: &Arc<Runtime>,
-    admitted: Admitted<'_>,
-    start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
-) -> Result<LegReply<T>, Refusal> {
-    admitted.require(admitted.leg().settings.needs)?;
-    let responses = received_responses(&admitted)?;
-    let claim = match at_most_once::claim(server, &admitted, responses.as_ref()).await? {
-        ClaimResult::NotNeeded => None,
-        ClaimResult::Run(claim) => Some(claim),
-        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
-    };
-    let legs = legs(server, admitted, responses, claim.clone(), start);
-    let result = match &claim {
-        None => legs.await,
-        // Boxed, because it would enlarge the future of every call.
-        Some(claim) => match Box::pin(claim.run(legs)).await {
-            Some(result) => result,
-            None => Err(Refusal::InFlight { retry_after: Duration::from_secs(1) }),
-        },
-    };
-    Ok(LegReply { result, claim })
-}
-
-async fn legs<T: Send + 'static>(
-    server: &Arc<Runtime>,
     mut admitted: Admitted<'_>,
-    responses: Option<InputResponses>,
     claim: Option<Arc<ClaimedLeg>>,
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
-    let mut input = match receive(server, &mut admitted, responses)? {
+    admitted.require(admitted.leg().settings.needs)?;
+    let mut input = match receive(server, &mut admitted)? {
         LegStart::Enter(input) => input,
         LegStart::AskAgain(requests, record) => {
             let permit = admitted.permit(requests)?;
@@ -70,7 +44,7 @@ async fn legs<T: Send + 'static>(
     let mut session = in_session::SessionPacing::default();
     loop {
         let carrier = in_session::carrier(server, &admitted);
-        let result = match enter(server, &mut admitted, input, carrier, claim.clone(), &start).await? {
+        let result = match enter(server, &mut admitted, input, carrier, claim.as_ref(), &start).await? {
             Ok(result) => result,
             Err(fault) => return Ok(LegResult::BadArguments(fault)),
         };
@@ -102,7 +76,7 @@ enum LegStart {
 }
 
 /// Returns the answers of a request that came in time. In a session, answers come by other messages.
-fn received_responses(admitted: &Admitted<'_>) -> Result<Option<InputResponses>, Refusal> {
+pub(crate) fn received_responses(admitted: &Admitted<'_>) -> Result<Option<InputResponses>, Refusal> {
     if admitted.leg().request.session.is_some() {
         return Ok(None);
     }
@@ -111,14 +85,11 @@ fn received_responses(admitted: &Admitted<'_>) -> Result<Option<InputResponses>,
     Ok(responses.filter(|_| !admitted.late()))
 }
 
-fn receive(
-    server: &Arc<Runtime>,
-    admitted: &mut Admitted<'_>,
-    responses: Option<InputResponses>,
-) -> Result<LegStart, Refusal> {
+fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
     }
+    let responses = received_responses(admitted)?;
     let Some(mut record) = admitted.take_record() else {
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };
@@ -139,20 +110,27 @@ async fn enter<T: Send + 'static>(
     admitted: &mut Admitted<'_>,
     input: LegInput,
     carrier: LegCarrier,
-    claim: Option<Arc<ClaimedLeg>>,
+    claim: Option<&Arc<ClaimedLeg>>,
     start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<Result<DriveResult<T>, String>, Refusal> {
     let leg = admitted.leg();
     let slot = ConcurrencyPermit::take(server, leg.request, leg.caller, admitted.principal());
     let Some(slot) = slot else { return Err(Refusal::Busy) };
     let checks = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
-    let shared = context(server, admitted, input, carrier, claim);
+    let shared = context(server, admitted, input, carrier, claim.cloned());
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
         Err(fault) => return Ok(Err(fault)),
     };
     let mut in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
-    let mut result = (&mut in_flight).await;
+    let mut result = match claim {
+        None => (&mut in_flight).await,
+        // Boxed, because it would enlarge the future of every call.
+        Some(claim) => match Box::pin(claim.run(&mut in_flight)).await {
+            Some(result) => result,
+            None => return Err(Refusal::InFlight { retry_after: Duration::from_secs(1) }),
+        },
+    };
     if checks {
         // The second run uses the handler's own concurrency permit.
         Box::pin(replay_check::check(server, admitted, start, &mut result)).await;

@@ -2,7 +2,7 @@
 
 use crate::{
     CacheHint, Caller, Error, Request,
-    at_most_once::{ClaimedLeg, StoredReply},
+    at_most_once::{self, ClaimResult, ClaimedLeg, StoredReply},
     call::{
         leg,
         result::{LegReply, LegResult},
@@ -25,6 +25,7 @@ use crate::{
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method, write_result,
 };
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{
     Map, Value,
@@ -62,10 +63,18 @@ pub(crate) async fn route(
             let result = complete(server, now, request, caller).await?;
             write(request, &WithServerInfo { result: &result, server_info: &server.server_info.raw })
         }
-        method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?).await,
-        method::PROMPTS_GET => finish(server, request, get_prompt(server, now, request, caller).await?).await,
-        method::RESOURCES_READ => {
-            finish(server, request, read_resource(server, now, request, caller).await?).await
+        method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ => {
+            let finished = match &*request.method {
+                method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
+                method::PROMPTS_GET => {
+                    finish(server, request, get_prompt(server, now, request, caller).await?)
+                }
+                _ => finish(server, request, read_resource(server, now, request, caller).await?),
+            };
+            match finished {
+                Finished::Written(body) => body,
+                Finished::Commits(commit) => commit.await,
+            }
         }
         method::SUBSCRIPTIONS_LISTEN => {
             return listen::open(server, now, request, caller).map(RouteOutcome::Open);
@@ -120,10 +129,13 @@ async fn call_tool(
         )))
         .into());
     }
-    let reply =
-        leg::run(server, admitted, |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string()))
-            .await?;
-    Ok(reply.map(|result| Ok(tool_result(server, registered, name, result))))
+    let claim = match at_most_once::claim(server, &admitted).await? {
+        ClaimResult::Run(claim) => claim,
+        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+    };
+    let run = |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string());
+    let result = leg::run(server, admitted, claim.clone(), run).await;
+    Ok(LegReply { result, claim }.map(|result| Ok(tool_result(server, registered, name, result))))
 }
 
 /// Converts the failures of a tool to results, and checks a result against the tool's output schema.
@@ -194,9 +206,13 @@ async fn get_prompt(
     if let Some(argument) = prompt.definition.arguments.iter().find(missing) {
         return Err(Refusal::params(format!("The argument `{}` is missing", argument.name)));
     }
-    let reply =
-        leg::run(server, admitted, |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string())).await?;
-    Ok(reply.map(failing))
+    let claim = match at_most_once::claim(server, &admitted).await? {
+        ClaimResult::Run(claim) => claim,
+        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+    };
+    let run = |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string());
+    let result = leg::run(server, admitted, claim.clone(), run).await;
+    Ok(LegReply { result, claim }.map(failing))
 }
 
 async fn read_resource(
@@ -211,15 +227,25 @@ async fn read_resource(
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     if let Some(resource) = lists.resources.get(uri) {
         let admitted = leg::admit(server, leg(&resource.settings))?;
-        let reply = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
-        return Ok(reply.map(|result| failing(found(with_cache_hint(request, result, resource.cache), uri)?)));
+        let claim = match at_most_once::claim(server, &admitted).await? {
+            ClaimResult::Run(claim) => claim,
+            ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+        };
+        let result = leg::run(server, admitted, claim.clone(), |ctx| Ok((resource.run)(ctx))).await;
+        return Ok(LegReply { result, claim }
+            .map(|result| failing(found(with_cache_hint(request, result, resource.cache), uri)?)));
     }
     for template in lists.templates.iter() {
         let Some(variables) = template.variables(uri) else { continue };
         let admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
-        let reply = leg::run(server, admitted, run).await?;
-        return Ok(reply.map(|result| failing(found(with_cache_hint(request, result, template.cache), uri)?)));
+        let claim = match at_most_once::claim(server, &admitted).await? {
+            ClaimResult::Run(claim) => claim,
+            ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+        };
+        let result = leg::run(server, admitted, claim.clone(), run).await;
+        return Ok(LegReply { result, claim }
+            .map(|result| failing(found(with_cache_hint(request, result, template.cache), uri)?)));
     }
     Err(Refusal::NotFound { uri: uri.to_owned() })
 }
@@ -266,23 +292,30 @@ fn target<'a>(request: &'a Request<'_>, member: &'static str) -> Result<&'a str,
 }
 
 /// Writes the reply of a leg. The reply of a claimed leg is committed before it leaves.
-async fn finish<T: HasMeta + Serialize + SessionResult>(
-    server: &Arc<Runtime>,
-    request: &Request<'_>,
+fn finish<'a, T: HasMeta + Serialize + SessionResult + Send + 'a>(
+    server: &'a Arc<Runtime>,
+    request: &'a Request<'_>,
     reply: LegReply<T>,
-) -> Result<Vec<u8>, Refusal> {
-    match (reply.claim, reply.result) {
-        (None, Ok(result)) => write_leg(server, request, result),
-        (None, Err(refusal)) => Err(refusal),
-        (Some(claim), Ok(result)) => {
-            // Boxed, because it would enlarge the future of every call.
-            Box::pin(committed(server, request, &claim, result)).await
-        }
-        (Some(claim), Err(refusal)) => {
-            Box::pin(refused_after_claim(&claim, &refusal)).await?;
-            Err(refusal)
-        }
+) -> Finished<'a> {
+    let LegReply { result, claim } = reply;
+    match claim {
+        None => Finished::Written(result.and_then(|result| write_leg(server, request, result))),
+        Some(claim) => Finished::Commits(Box::pin(async move {
+            match result {
+                Ok(result) => committed(server, request, &claim, result).await,
+                Err(refusal) => {
+                    refused_after_claim(&claim, &refusal).await?;
+                    Err(refusal)
+                }
+            }
+        })),
     }
+}
+
+/// The written reply of a leg. An enum and no async function: the future of a request that is not claimed stays small.
+enum Finished<'a> {
+    Written(Result<Vec<u8>, Refusal>),
+    Commits(BoxFuture<'a, Result<Vec<u8>, Refusal>>),
 }
 
 /// Writes and commits the reply of a claimed leg.

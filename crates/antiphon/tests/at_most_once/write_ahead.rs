@@ -194,7 +194,7 @@ async fn attempts_that_failed_are_stored_and_the_step_goes_on_in_the_next_reques
                 ctx.step("charge", async |s| {
                     effects.note("charge", s.key());
                     if effects.runs("charge") < 3 {
-                        return Err(StepError::retry(antiphon::Error::user_facing("not now")).into());
+                        return Err(StepError::retry(antiphon::Error::user_facing("not now")));
                     }
                     Ok(s.number())
                 })

@@ -1,8 +1,12 @@
 //! Steps: side effects or computations that run once and are recorded.
 
+mod body;
 mod stored;
 
-use self::stored::{Begun, Reconcile, StoredStep};
+use self::{
+    body::{Ended, of_body},
+    stored::{Begun, Reconcile, StoredStep},
+};
 use crate::{
     Ctx, Error, StepError,
     at_most_once::OpenStep,
@@ -217,13 +221,6 @@ pin_project! {
     }
 }
 
-/// A step that ended.
-pub(super) struct Ended<T> {
-    pub(super) outcome: StepOutcome,
-    /// The recorded value, read again: the handler receives in every leg what the record gives.
-    pub(super) value: Option<T>,
-}
-
 /// The reason for which a step has no outcome.
 pub(super) enum NoOutcome {
     /// An attempt failed, with this cause.
@@ -355,16 +352,16 @@ where
             let open = this.open.take();
             let resolves = match ended {
                 Ok(ended) => {
-                    open.map(OpenStep::end);
+                    open.into_iter().for_each(OpenStep::end);
                     runtime.with(|leg| leg.end_step(slot, ended.outcome.clone())).then_some(ended)
                 }
                 Err(NoOutcome::Failed(cause)) => {
-                    open.map(OpenStep::fail);
+                    open.into_iter().for_each(OpenStep::fail);
                     runtime.with(|leg| leg.fail_step(slot, cause));
                     None
                 }
                 Err(NoOutcome::NotBegun(reason)) => {
-                    open.map(OpenStep::fail);
+                    open.into_iter().for_each(OpenStep::fail);
                     runtime.with(|leg| leg.stop_in_step(slot, reason));
                     None
                 }
@@ -501,50 +498,4 @@ impl Input {
             Self::Unwritable(fault) => Err(format!("the input of a step cannot be written as JSON: {fault}")),
         }
     }
-}
-
-/// Returns the outcome that the body of a step gives, or the cause for which it may run again.
-pub(super) fn of_body<T: Serialize + DeserializeOwned>(
-    result: Result<T, Error>,
-    limit: usize,
-) -> Result<Ended<T>, String> {
-    match result {
-        Ok(value) => Ok(recorded(&value, limit)),
-        Err(error) => match StepError::of(error) {
-            Ok(error) => Ok(Ended { outcome: failed(error, limit), value: None }),
-            Err(again) => Err(again.to_string()),
-        },
-    }
-}
-
-/// Returns a value as it is recorded, if it can be written as JSON and read again.
-fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T> {
-    match written(value, limit) {
-        Ok((text, value)) => Ended { outcome: StepOutcome::Done(text.into()), value: Some(value) },
-        Err(fault) => Ended { outcome: StepOutcome::Failed(fault.recorded()), value: None },
-    }
-}
-
-fn written<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Result<(String, T), StepError> {
-    let text = serde_json::to_string(value).map_err(StepError::unrecordable)?;
-    if text.len() > limit {
-        let cause = format!("it takes {} bytes of JSON; the limit is {limit}", text.len());
-        return Err(StepError::unrecordable(cause));
-    }
-    match serde_json::from_str(&text) {
-        Ok(value) => Ok((text, value)),
-        Err(fault) => {
-            let cause = format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault));
-            Err(StepError::unrecordable(cause))
-        }
-    }
-}
-
-fn failed(error: StepError, limit: usize) -> StepOutcome {
-    let failure = error.recorded();
-    if failure.size() <= limit {
-        return StepOutcome::Failed(failure);
-    }
-    let cause = format!("its error takes {} bytes; the limit is {limit}", failure.size());
-    StepOutcome::Failed(StepError::unrecordable(cause).recorded())
 }

@@ -10,7 +10,10 @@
 //!                      └─ else ──▶ the leg ends: `outcome_unknown`
 //! ```
 
-use super::{Ended, NoOutcome, Step, of_body};
+use super::{
+    NoOutcome, Step,
+    body::{Ended, of_body},
+};
 use crate::{
     Error,
     at_most_once::{ClaimedLeg, StepBegin},
