@@ -57,6 +57,9 @@ impl Kind {
                 "forget",
                 "keep_stale",
                 "lenient_replay",
+                "single_use",
+                "write_ahead",
+                "rerun_after_crash",
                 "scopes",
             ],
             Self::Prompt => &[
@@ -72,6 +75,9 @@ impl Kind {
                 "forget",
                 "keep_stale",
                 "lenient_replay",
+                "single_use",
+                "write_ahead",
+                "rerun_after_crash",
                 "scopes",
             ],
             Self::Resource => &[
@@ -88,6 +94,9 @@ impl Kind {
                 "forget",
                 "keep_stale",
                 "lenient_replay",
+                "single_use",
+                "write_ahead",
+                "rerun_after_crash",
                 "scopes",
             ],
         }
