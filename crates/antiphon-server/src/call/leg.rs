@@ -147,9 +147,9 @@ fn context(
         (None, _) => (Engine::begin(setup), responses),
     };
     let leg = admitted.leg();
-    Arc::new(ctx::LegContext {
-        unverified: unverified.filter(|responses| !responses.is_empty()),
-        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.logs),
-        ..leg_context(server, admitted, call, number, engine, carrier, claim)
-    })
+    // The context is large: it is changed where it is, and moved once.
+    let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
+    context.unverified = unverified.filter(|responses| !responses.is_empty());
+    context.emitter = Emitter::of(leg.request, leg.caller.outbox, leg.logs);
+    Arc::new(context)
 }
