@@ -26,6 +26,7 @@ mod dispatch;
 mod error;
 mod form;
 mod identity;
+mod key_file;
 mod legacy;
 mod limits;
 mod message_service;
@@ -40,6 +41,7 @@ mod reply;
 mod request;
 mod resolve;
 mod runtime;
+mod sealing;
 pub mod serve;
 mod server;
 mod server_service;
@@ -67,6 +69,7 @@ pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
 pub use error::{Error, Result, ShowError};
 pub use form::{Form, FormChoice, OneField};
 pub use identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress};
+pub use key_file::KeyFileWatch;
 pub use limits::{Limits, OnExpired};
 pub use offer::{
     cache::CacheHint,
@@ -82,6 +85,7 @@ pub use runtime::{
     replay::{FaultPlace, ReplayCheck, ReplayFault},
     state_only::takes_state_only,
 };
+pub use sealing::KeysError;
 pub use server::Server;
 pub use settings::OnVersion;
 pub use step_error::StepError;

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 /// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
 /// | `Method` | -32601 | 404 | none; `method` |
 /// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
+/// | `Codec` | -32603 | 200 | `codec`, with `retryAfterMs` |
 /// | `Version` | -32602 | 400 | `version` |
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
@@ -42,6 +43,8 @@ pub(crate) enum Refusal {
     Method(String),
     /// Too many handlers run.
     Busy,
+    /// The codec is unavailable: a state can be neither sealed nor opened. The state that the client has stays valid.
+    Codec,
     /// The state is of another version, and the author rejects other versions.
     Version,
     /// The handler takes a path that differs from its record. No step was run, and the state stays valid.
@@ -97,6 +100,11 @@ impl Refusal {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
                     .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
             }
+            Self::Codec => ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                "The server cannot seal states at present: send the same request again later",
+            )
+            .with_data(json!({ "reason": "codec", "retryAfterMs": 1000 })),
             Self::Version => ErrorObject::invalid_params(
                 "This call began under another version of the tool: start it again",
             )

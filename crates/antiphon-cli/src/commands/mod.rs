@@ -8,6 +8,7 @@ mod keygen;
 mod list;
 mod listen;
 mod query;
+mod reload_keys;
 mod serve;
 
 use crate::{
@@ -81,6 +82,6 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Complete(args) => complete::complete(args, log).await,
         Command::Listen(args) => listen::listen(args, log).await,
         Command::Discover(args) => list::discover(&args, log).await,
-        Command::Keygen => keygen::keygen(),
+        Command::Keygen(args) => keygen::keygen(&args),
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::{
     args::ServeArgs,
+    commands::reload_keys,
     console,
     failure::{Exit, Failure},
+    key_file,
 };
 use antiphon::{
     seal::{KeyRing, Principal},
@@ -17,7 +19,7 @@ use antiphon::{
     },
     server::{Bearer, Server},
 };
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 use tokio::net::TcpListener;
 
 /// The environment variable with keys, separated by commas.
@@ -26,6 +28,9 @@ const KEYS: &str = "ANTIPHON_KEYS";
 pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let server = antiphon_demo::server(keys(args.key_file.as_deref())?)
         .map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(file) = &args.key_file {
+        reload_keys::spawn(&server, file);
+    }
     if args.stdio {
         return tokio::select! {
             served = serve_stdio(server) => {
@@ -75,12 +80,7 @@ fn options(args: &ServeArgs, url: &str) -> Result<HttpOptions, Failure> {
 /// Returns the keys of the file, or else of the environment. `None` lets the server make a random key.
 fn keys(file: Option<&Path>) -> Result<Option<KeyRing>, Failure> {
     if let Some(file) = file {
-        let name = file.display();
-        let text =
-            fs::read_to_string(file).map_err(|fault| Failure::usage(format!("key file {name}: {fault}")))?;
-        let ring = KeyRing::parse_file(&text)
-            .map_err(|error| Failure::usage(format!("key file {name}: {error}")))?;
-        return Ok(Some(ring));
+        return key_file::ring(file).map(Some);
     }
     match env::var(KEYS) {
         Ok(list) => {

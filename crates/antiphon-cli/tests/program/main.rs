@@ -7,6 +7,7 @@ mod demo;
 mod events;
 mod every_carrier;
 mod exits;
+mod keys;
 mod listen;
 mod lists;
 mod modes;
