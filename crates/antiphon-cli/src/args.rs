@@ -4,7 +4,7 @@ mod keys;
 mod query;
 mod target;
 
-pub(crate) use keys::KeygenArgs;
+pub(crate) use keys::{KeygenArgs, ReceiptCommand, VerifyArgs};
 pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
 
@@ -119,6 +119,9 @@ pub(crate) enum Command {
     Discover(ListArgs),
     /// Generates a key for servers that share their calls, or replaces the key of a file in three steps
     Keygen(KeygenArgs),
+    /// Reads receipts: sealed records of questions and answers
+    #[command(subcommand)]
+    Receipt(ReceiptCommand),
 }
 
 #[derive(Args, Debug)]

@@ -34,6 +34,7 @@ mod offer;
 mod outbox;
 mod quota;
 mod read;
+mod receipt;
 mod refusal;
 mod refusal_log;
 mod registration;
@@ -79,6 +80,7 @@ pub use offer::{
     tool::{NoArguments, Tool},
 };
 pub use quota::request_budget::RequestBudget;
+pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
 pub use runtime::{
     Load,

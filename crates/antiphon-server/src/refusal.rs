@@ -16,6 +16,7 @@ use std::borrow::Cow;
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
 /// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
 /// | `Method` | -32601 | 404 | none; `method` |
+/// | `NotApprover` | -32603 | 200 | `not_approver` |
 /// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
 /// | `Codec` | -32603 | 200 | `codec`, with `retryAfterMs` |
 /// | `Version` | -32602 | 400 | `version` |
@@ -39,6 +40,8 @@ pub(crate) enum Refusal {
     Capability { missing: AskSupport },
     /// The caller's token lacks some of these scopes.
     Scope { needed: Vec<String> },
+    /// The tool does not accept an answer of this caller. The state stays valid.
+    NotApprover,
     /// The method does not exist.
     Method(String),
     /// Too many handlers run.
@@ -60,6 +63,10 @@ pub(crate) enum Refusal {
     /// Any other refusal after steps whose record is lost: a new call repeats these steps.
     AfterSteps { refusal: Box<Self>, done: Vec<String> },
 }
+
+/// The text for a caller whose answer is not accepted.
+pub(crate) const NOT_APPROVER: &str =
+    "This caller may not answer the question: it waits for an answer of a person who may";
 
 impl Refusal {
     pub(crate) fn params(text: impl Into<Cow<'static, str>>) -> Self {
@@ -94,6 +101,9 @@ impl Refusal {
             Self::Scope { needed } => {
                 ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token lacks a required scope")
                     .with_data(json!({ "reason": "insufficient_scope", "scopes": needed }))
+            }
+            Self::NotApprover => {
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, NOT_APPROVER).with_data(reason("not_approver"))
             }
             Self::Method(method) => ErrorObject::method_not_found(method),
             Self::Busy => {

@@ -1,6 +1,6 @@
-//! The arguments of `keygen`.
+//! The arguments of `keygen` and `receipt`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Args, Debug)]
@@ -20,6 +20,27 @@ pub(crate) struct KeygenArgs {
     /// Remove the old keys although states of theirs may come back; these are refused then
     #[arg(long, requires = "retire")]
     pub(crate) force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReceiptCommand {
+    /// Checks that servers with these keys made a receipt, and prints it
+    Verify(VerifyArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// The file with the receipt; `-` for standard input
+    pub(crate) file: PathBuf,
+    /// The key file of the servers, or an old copy of it; may be repeated
+    #[arg(long = "key-file", visible_alias = "keys", value_name = "FILE", required = true)]
+    pub(crate) key_files: Vec<PathBuf>,
+    /// Also check that the call had these arguments, a JSON object; `@FILE` reads them from a file
+    #[arg(long = "args", value_name = "JSON")]
+    pub(crate) arguments: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Parses a number of seconds, minutes, hours or days.

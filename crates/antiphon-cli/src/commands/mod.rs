@@ -8,11 +8,12 @@ mod keygen;
 mod list;
 mod listen;
 mod query;
+mod receipt;
 mod reload_keys;
 mod serve;
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, Command, ReceiptCommand},
     console,
     failure::{Exit, Failure},
 };
@@ -83,5 +84,6 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Listen(args) => listen::listen(args, log).await,
         Command::Discover(args) => list::discover(&args, log).await,
         Command::Keygen(args) => keygen::keygen(&args),
+        Command::Receipt(ReceiptCommand::Verify(args)) => receipt::verify(&args),
     }
 }

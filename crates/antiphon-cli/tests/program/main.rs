@@ -13,6 +13,7 @@ mod lists;
 mod modes;
 mod options;
 mod pending;
+mod receipt;
 mod serve;
 mod support;
 mod terminal;

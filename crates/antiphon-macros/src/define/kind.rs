@@ -58,6 +58,7 @@ impl Kind {
                 "keep_stale",
                 "lenient_replay",
                 "scopes",
+                "approved_by",
             ],
             Self::Prompt => &[
                 "name",
@@ -73,6 +74,7 @@ impl Kind {
                 "keep_stale",
                 "lenient_replay",
                 "scopes",
+                "approved_by",
             ],
             Self::Resource => &[
                 "name",
@@ -89,6 +91,7 @@ impl Kind {
                 "keep_stale",
                 "lenient_replay",
                 "scopes",
+                "approved_by",
             ],
         }
     }

@@ -30,6 +30,7 @@ mod notify;
 pub(crate) mod outcome;
 pub(crate) mod permit;
 pub(crate) mod pushed;
+pub(crate) mod receipt;
 pub(crate) mod replay_check;
 pub(crate) mod result;
 pub(crate) mod setup;

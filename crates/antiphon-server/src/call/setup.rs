@@ -4,6 +4,7 @@ use crate::{
     Request,
     call::{LegCarrier, LegRuntime, ctx},
     clock::seconds,
+    receipt::ReceiptRequest,
     request::admit::Admitted,
     runtime::Runtime,
 };
@@ -40,7 +41,18 @@ pub(crate) fn leg_context(
     carrier: LegCarrier,
 ) -> ctx::LegContext {
     let leg = admitted.leg();
+    // Only the later legs of a call, and sessions, have answers.
+    let has_answers = number > 1 || leg.request.session.is_some();
+    let request = has_answers.then(|| {
+        Box::new(ReceiptRequest {
+            method: leg.request.method.to_string(),
+            target: leg.target.to_owned(),
+            version: leg.settings.version,
+            arguments: leg.arguments.map(ToOwned::to_owned),
+        })
+    });
     ctx::LegContext {
+        request,
         call,
         leg: number,
         answered: engine.answered_by_hand(),
