@@ -49,7 +49,7 @@ struct Kms {
 
 impl Kms {
     fn new() -> Result<Self> {
-        let root = cipher(&*SecretKey::random()?.to_base64url())?;
+        let root = cipher(&SecretKey::random()?.to_base64url())?;
         Ok(Self { root, is_down: AtomicBool::new(false), requests: AtomicU32::new(0) })
     }
 

@@ -198,7 +198,7 @@ impl Entry {
     /// Returns the estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
         let body = match &self.body {
-            EntryBody::Answer { text, .. } => 25 + text.as_ref().map_or(0, String::len),
+            EntryBody::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
             EntryBody::Step { input, outcome, .. } => {
                 let input = if input.is_some() { 16 } else { 0 };
                 input

@@ -82,12 +82,34 @@ pub struct ReceiptPerson {
     pub subject: Option<String>,
 }
 
-/// The request of a leg, as a receipt names it.
+/// The request of a leg, as a receipt names it: in one allocation, because every later leg of a call has one.
 pub(crate) struct ReceiptRequest {
-    pub(crate) method: String,
-    pub(crate) target: String,
+    /// The method, the target, and the arguments.
+    text: Box<str>,
+    target_at: usize,
+    arguments_at: usize,
     pub(crate) version: u32,
-    pub(crate) arguments: Option<Box<RawValue>>,
+}
+
+impl ReceiptRequest {
+    pub(crate) fn new(method: &str, target: &str, arguments: Option<&RawValue>, version: u32) -> Self {
+        // Absent and empty arguments are equal.
+        let text = [method, target, arguments.map_or("{}", RawValue::get)].concat().into();
+        Self { text, target_at: method.len(), arguments_at: method.len() + target.len(), version }
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        &self.text[..self.target_at]
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.text[self.target_at..self.arguments_at]
+    }
+
+    /// Returns the JSON text of the arguments.
+    pub(crate) fn arguments(&self) -> &str {
+        &self.text[self.arguments_at..]
+    }
 }
 
 impl From<&Principal> for ReceiptPerson {

@@ -52,7 +52,7 @@ pub(crate) struct LegContext {
     pub(crate) answered: Vec<AnsweredAsk>,
     pub(crate) state: Option<String>,
     /// The request, for a receipt; `None` on a leg that can have no answers.
-    pub(crate) request: Option<Box<ReceiptRequest>>,
+    pub(crate) request: Option<ReceiptRequest>,
     pub(crate) unverified: Option<InputResponses>,
     pub(crate) asks: AskSupport,
     pub(crate) principal: Option<Principal>,

@@ -45,7 +45,7 @@ impl Ctx {
     pub fn receipt(&self) -> Result<String, ReceiptError> {
         let fault = |fault| ReceiptError(fault);
         let written = |error: &dyn std::fmt::Display| ReceiptError(Fault::NotWritten(error.to_string()));
-        let request = self.leg.request.as_deref().ok_or_else(|| fault(Fault::NothingAnswered))?;
+        let request = self.leg.request.as_ref().ok_or_else(|| fault(Fault::NothingAnswered))?;
         let caller = self.principal().map(ReceiptPerson::from);
         let entries = self.leg.runtime.with(|leg| {
             let answered = leg.answered_questions();
@@ -58,15 +58,14 @@ impl Ctx {
         if entries.is_empty() {
             return Err(fault(Fault::NothingAnswered));
         }
-        let arguments = request.arguments.as_deref().map(RawValue::get);
-        let arguments = arguments_digest(arguments).map_err(|error| written(&error))?;
+        let arguments = arguments_digest(Some(request.arguments())).map_err(|error| written(&error))?;
         let server = self.server_runtime();
         let call = self.leg.runtime.with_call(|call| ReceiptCall {
             server: server.name.clone(),
             id: call.id().to_string(),
             began: call.born(),
-            method: request.method.clone(),
-            target: request.target.clone(),
+            method: request.method().to_owned(),
+            target: request.target().to_owned(),
             version: request.version,
             arguments: hex(&arguments),
             caller,

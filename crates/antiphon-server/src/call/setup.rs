@@ -43,14 +43,8 @@ pub(crate) fn leg_context(
     let leg = admitted.leg();
     // Only the later legs of a call, and sessions, have answers.
     let has_answers = number > 1 || leg.request.session.is_some();
-    let request = has_answers.then(|| {
-        Box::new(ReceiptRequest {
-            method: leg.request.method.to_string(),
-            target: leg.target.to_owned(),
-            version: leg.settings.version,
-            arguments: leg.arguments.map(ToOwned::to_owned),
-        })
-    });
+    let (method, version) = (&leg.request.method, leg.settings.version);
+    let request = has_answers.then(|| ReceiptRequest::new(method, leg.target, leg.arguments, version));
     ctx::LegContext {
         request,
         call,

@@ -40,10 +40,13 @@ fn pay(receipts: &Receipts) -> Tool {
         Box::pin(async move {
             assert!(ctx.receipt().is_err());
             let amount = ctx.elicit::<Amount>("How much?").key("amount").await?.amount;
-            let store = || receipts.lock().unwrap().push(ctx.receipt().unwrap());
-            ctx.step("first", async |_| Ok(store())).await?;
+            let store = async || {
+                receipts.lock().unwrap().push(ctx.receipt()?);
+                Ok(())
+            };
+            ctx.step("first", async |_| store().await).await?;
             let sure = ctx.elicit::<Sure>(format!("Pay {amount}?")).key("sure").outcome().await?;
-            ctx.step("second", async |_| Ok(store())).await?;
+            ctx.step("second", async |_| store().await).await?;
             Ok(matches!(sure, Answer::Accept(Sure { sure: true })).to_string())
         })
     })
