@@ -1,8 +1,10 @@
 //! The command line.
 
+mod keys;
 mod query;
 mod target;
 
+pub(crate) use keys::{KeygenArgs, ReceiptCommand, VerifyArgs};
 pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
 
@@ -117,8 +119,11 @@ pub(crate) enum Command {
     Listen(ListenArgs),
     /// Prints the name, versions and capabilities of a server
     Discover(ListArgs),
-    /// Generates a key for servers that share their calls
-    Keygen,
+    /// Generates a key for servers that share their calls, or replaces the key of a file in three steps
+    Keygen(KeygenArgs),
+    /// Reads receipts: sealed records of questions and answers
+    #[command(subcommand)]
+    Receipt(ReceiptCommand),
 }
 
 #[derive(Args, Debug)]
@@ -150,9 +155,9 @@ pub(crate) struct ServeArgs {
     /// The beginning of the ids of legacy sessions, by which a proxy finds this instance
     #[arg(long, value_name = "TEXT", default_value = "", conflicts_with = "stdio")]
     pub(crate) session_prefix: String,
-    /// The file with the keys for sealed state, one per line; the first key seals. Or set ANTIPHON_KEYS, separated by
-    /// commas
-    #[arg(long, value_name = "FILE")]
+    /// The file with the keys for sealed state, one per line; the first key seals. The file is read again when it
+    /// changes, and at SIGHUP. Or set ANTIPHON_KEYS, separated by commas
+    #[arg(long, visible_alias = "keys", value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
 }
 

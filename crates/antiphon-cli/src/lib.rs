@@ -20,6 +20,7 @@ mod console;
 mod drive;
 mod failure;
 mod field_value;
+mod key_file;
 mod leg_observer;
 mod notifications;
 mod outcome;

@@ -1,5 +1,6 @@
 //! One leg of one call: its state, and its settings.
 
+mod answered;
 mod ask;
 mod by_hand;
 mod checkpoint;
@@ -17,6 +18,7 @@ mod slots;
 mod stale;
 mod step;
 
+pub use answered::AnsweredQuestion;
 pub use ask::AskPoll;
 pub use by_hand::AnsweredAsk;
 pub use end::LegOutput;
@@ -34,11 +36,11 @@ use crate::{
     stop::StopReason,
 };
 use antiphon_seal::Call;
-use antiphon_wire::InputResponses;
+use antiphon_wire::{InputRequest, InputResponses};
 use history::History;
 use slot::WakerId;
 use slots::Slots;
-use std::task::Waker;
+use std::{sync::Arc, task::Waker};
 
 /// The space that the record keeps free before a step runs, in bytes, besides the space for its outcome: one question
 /// must still fit after the step.
@@ -100,6 +102,8 @@ pub struct Leg {
     notes: Vec<Note>,
     /// The handler's own state, from the last leg that asked by hand.
     state: Option<HandlerState>,
+    /// The questions whose answers the handler has received, in that order.
+    shown: Vec<(Arc<str>, InputRequest)>,
     slots: Slots,
     /// Futures that continue when all recorded entries were replayed.
     after_replay: Vec<SlotId>,
@@ -259,6 +263,7 @@ impl Leg {
             unanswered: Vec::new(),
             notes: Vec::new(),
             state: None,
+            shown: Vec::new(),
             slots: Slots::default(),
             after_replay: Vec::new(),
             held: Vec::new(),
@@ -297,6 +302,7 @@ impl Leg {
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
         leg.has_new_answers = responses.is_some() || !leg.inbox.is_empty();
+        let now = leg.setup.now;
         let answers = |asked: &AskRecord| responses.is_some_and(|all| all.get(&asked.path).is_some());
         let has_answers = record.asked.iter().any(answers);
         for mut asked in record.asked {
@@ -311,7 +317,9 @@ impl Leg {
             let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {
-                _ if is_over => leg.inbox.push(ReceivedAnswer { asked, text: None, response: None }.into()),
+                _ if is_over => {
+                    leg.inbox.push(ReceivedAnswer { asked, text: None, response: None, at: None }.into())
+                }
                 None => {
                     let cause = if has_answers { Unanswered::NotCounted } else { Unanswered::Missing };
                     leg.unanswered.push(UnansweredAsk { asked, cause });
@@ -323,8 +331,10 @@ impl Leg {
                 }
                 Some(text) => {
                     room = room.saturating_sub(text.len());
-                    leg.inbox
-                        .push(ReceivedAnswer { asked, text: Some(text.to_owned()), response: None }.into());
+                    leg.inbox.push(
+                        ReceivedAnswer { asked, text: Some(text.to_owned()), response: None, at: Some(now) }
+                            .into(),
+                    );
                 }
             }
         }

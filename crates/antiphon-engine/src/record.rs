@@ -51,6 +51,8 @@ pub(crate) enum EntryBody {
         text: Option<String>,
         /// True if the person declined or cancelled.
         refusal: bool,
+        /// The time at which the answer came, in Unix seconds. An earlier release did not record it.
+        at: Option<u64>,
     },
     Step {
         /// The digest of the input, if the input is part of the step.
@@ -137,6 +139,8 @@ pub(crate) struct ReceivedAnswer {
     pub(crate) text: Option<String>,
     /// The decoded answer, if it was validated in this leg.
     pub(crate) response: Option<Response>,
+    /// The time at which the answer came, in Unix seconds.
+    pub(crate) at: Option<u64>,
 }
 
 /// A value that is read once and is the same on every later leg. It has no position in the order of delivery.
@@ -233,7 +237,7 @@ impl AskRecord {
 
 impl ReceivedAnswer {
     pub(crate) fn size(&self) -> usize {
-        self.asked.size() + self.text.as_ref().map_or(0, String::len)
+        9 + self.asked.size() + self.text.as_ref().map_or(0, String::len)
     }
 }
 

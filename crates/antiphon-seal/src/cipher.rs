@@ -10,9 +10,33 @@ use crate::claims::Room;
 use crate::error::Reason;
 use crate::key::{KeyId, KeyRing, SecretKey};
 
-/// The prefix of every token. It names the whole suite: a token never chooses an algorithm, and another suite
-/// will have another prefix.
-const PREFIX: &str = "r1.";
+/// The purpose of a sealed text. Each purpose has its own prefix and its own keys, and the tag covers the prefix: a text of
+/// one purpose never opens as one of another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose<'a> {
+    /// The state of a call, for this audience.
+    State(&'a str),
+    /// A receipt.
+    Receipt,
+}
+
+impl Purpose<'_> {
+    /// Returns the prefix of every text. It names the whole suite: a text never chooses an algorithm, and another suite
+    /// will have another prefix.
+    pub(crate) const fn prefix(self) -> &'static str {
+        match self {
+            Self::State(_) => "r1.",
+            Self::Receipt => "receipt1.",
+        }
+    }
+
+    fn key(self, key: &SecretKey) -> Zeroizing<[u8; 32]> {
+        match self {
+            Self::State(audience) => key.sealing_key(audience),
+            Self::Receipt => key.receipt_key(),
+        }
+    }
+}
 
 /// AES-256-GCM-SIV without the key schedules for decryption: counter mode only encrypts.
 pub(crate) type Aes256GcmSiv = AesGcmSiv<Aes256Enc>;
@@ -21,8 +45,9 @@ const ID: usize = 4;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 
-/// The keys of one ring, derived for one audience.
+/// The keys of one ring, derived for one purpose.
 pub(crate) struct RingCipher {
+    prefix: &'static str,
     /// The key that seals.
     first: Slot,
     others: Vec<Slot>,
@@ -30,40 +55,46 @@ pub(crate) struct RingCipher {
 
 struct Slot {
     id: KeyId,
+    /// The first second whose texts open.
+    min_issued_at: u64,
     cipher: Aes256GcmSiv,
+    /// The data that the tag covers beside the ciphertext, prefix and key id: the key id cannot be exchanged, and the
+    /// text cannot be read as one of another suite.
+    associated: Box<[u8]>,
 }
 
 impl Slot {
-    fn new(key: &SecretKey, audience: &str) -> Self {
-        let sealing_key = key.sealing_key(audience);
-        Self { id: key.id(), cipher: Aes256GcmSiv::new((&*sealing_key).into()) }
-    }
-
-    /// The data that the tag covers beside the ciphertext: the key id cannot be exchanged, and the token cannot be read
-    /// as a token of another suite.
-    fn associated_data(&self) -> [u8; PREFIX.len() + ID] {
-        let mut data = [0; PREFIX.len() + ID];
-        data[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
-        data[PREFIX.len()..].copy_from_slice(&self.id);
-        data
+    fn new(key: &SecretKey, purpose: Purpose<'_>) -> Self {
+        let (id, derived) = (key.id(), purpose.key(key));
+        let associated = [purpose.prefix().as_bytes(), &id].concat().into();
+        let cipher = Aes256GcmSiv::new((&*derived).into());
+        Self { id, min_issued_at: key.min_issued_at(), cipher, associated }
     }
 }
 
-/// Returns the length of the token for a body without its tag.
-pub(crate) fn token_len(body: &[u8]) -> usize {
-    PREFIX.len() + base64url::encoded_len(body.len() + TAG)
+/// An opened text.
+pub(crate) struct Plaintext {
+    pub(crate) bytes: Zeroizing<Vec<u8>>,
+    /// The first second whose texts open under the key, in Unix seconds.
+    pub(crate) min_issued_at: u64,
 }
 
 impl RingCipher {
     /// The room for key id and nonce before the claims, and for the tag behind them.
     pub(crate) const ROOM: Room = Room { before: ID + NONCE, after: TAG };
 
-    pub(crate) fn new(ring: &KeyRing, audience: &str) -> Self {
+    pub(crate) fn new(ring: &KeyRing, purpose: Purpose<'_>) -> Self {
         let (first, others) = ring.keys();
         Self {
-            first: Slot::new(first, audience),
-            others: others.iter().map(|key| Slot::new(key, audience)).collect(),
+            prefix: purpose.prefix(),
+            first: Slot::new(first, purpose),
+            others: others.iter().map(|key| Slot::new(key, purpose)).collect(),
         }
+    }
+
+    /// Returns the length of the token for a body without its tag.
+    pub(crate) fn token_len(&self, body: &[u8]) -> usize {
+        self.prefix.len() + base64url::encoded_len(body.len() + TAG)
     }
 
     /// Returns the token of this body: claims, with [`ROOM`](Self::ROOM) around them.
@@ -78,22 +109,22 @@ impl RingCipher {
         )]
         let tag = slot
             .cipher
-            .encrypt_inout_detached(&Nonce::from(nonce), &slot.associated_data(), InOutBuf::from(claims))
+            .encrypt_inout_detached(&Nonce::from(nonce), &slot.associated, InOutBuf::from(claims))
             .expect("the cipher takes plaintexts up to 64 GiB");
         // Encrypted in place: there is nothing left to wipe.
         let mut body = std::mem::take(&mut *body);
         body.extend_from_slice(&tag);
 
-        let mut token = String::with_capacity(PREFIX.len() + base64url::encoded_len(body.len()));
-        token.push_str(PREFIX);
+        let mut token = String::with_capacity(self.prefix.len() + base64url::encoded_len(body.len()));
+        token.push_str(self.prefix);
         base64url::push(&mut token, &body);
         token
     }
 
     /// Returns the plaintext of a token. The caller has checked the token's length; the key id selects one
     /// key, and no other key is tried.
-    pub(crate) fn open(&self, token: &str) -> Result<Zeroizing<Vec<u8>>, Reason> {
-        let text = token.strip_prefix(PREFIX).ok_or(Reason::Malformed)?;
+    pub(crate) fn open(&self, token: &str) -> Result<Plaintext, Reason> {
+        let text = token.strip_prefix(self.prefix).ok_or(Reason::Malformed)?;
         let mut body = Zeroizing::new(base64url::decode(text).ok_or(Reason::Malformed)?);
 
         let (head, rest) = body.split_first_chunk_mut::<{ ID + NONCE }>().ok_or(Reason::Malformed)?;
@@ -103,17 +134,12 @@ impl RingCipher {
 
         let slot = self.slots().find(|slot| slot.id == id).ok_or(Reason::UnknownKey)?;
         slot.cipher
-            .decrypt_inout_detached(
-                &nonce,
-                &slot.associated_data(),
-                InOutBuf::from(&mut *sealed),
-                &Tag::from(*tag),
-            )
+            .decrypt_inout_detached(&nonce, &slot.associated, InOutBuf::from(&mut *sealed), &Tag::from(*tag))
             .map_err(|_| Reason::Seal)?;
         let end = ID + NONCE + sealed.len();
         body.truncate(end);
         body.drain(..ID + NONCE);
-        Ok(body)
+        Ok(Plaintext { bytes: body, min_issued_at: slot.min_issued_at })
     }
 
     fn slots(&self) -> impl Iterator<Item = &Slot> {

@@ -30,24 +30,40 @@ pub trait Codec: Send + Sync {
 
 /// An error from a [`Codec`]. Its contents go to the log, never to the peer.
 #[derive(Debug)]
-pub struct CodecError(Box<dyn Error + Send + Sync>);
+pub struct CodecError {
+    cause: Box<dyn Error + Send + Sync>,
+    is_unavailable: bool,
+}
 
 impl CodecError {
     /// Returns an error with this cause, or this text.
     pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self(cause.into())
+        Self { cause: cause.into(), is_unavailable: false }
+    }
+
+    /// Returns an error of a codec that can neither seal nor open at present, with this cause. The server then answers
+    /// that the same request may be sent again later, also in the place of a rejected token. So it must not depend on
+    /// the token: return it before the token is read.
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: cause.into(), is_unavailable: true }
+    }
+
+    /// Returns `true` if the codec was [unavailable](Self::unavailable).
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.is_unavailable
     }
 }
 
 impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.cause.fmt(f)
     }
 }
 
 impl Error for CodecError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         // This error displays the text of its cause, so the cause itself would repeat it.
-        self.0.source()
+        self.cause.source()
     }
 }

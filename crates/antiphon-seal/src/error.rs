@@ -138,6 +138,8 @@ pub enum Reason {
     Format,
     /// The token is authentic but holds no claims: a custom codec opened a text that this crate did not seal.
     Claims,
+    /// The token was made before the first moment whose tokens open under its key.
+    MinIat,
     /// The token was sealed for another audience through the same custom codec.
     Audience,
     /// The token was made later than now: the clocks of two servers differ by more than the skew allowed.
@@ -170,6 +172,7 @@ impl Reason {
             Self::Codec => "codec",
             Self::Format => "format",
             Self::Claims => "claims",
+            Self::MinIat => "min_iat",
             Self::Audience => "audience",
             Self::Future => "future",
             Self::Deadline => "deadline",

@@ -9,12 +9,16 @@ use zeroize::Zeroizing;
 use crate::base64url;
 use crate::random::{self, EntropyError};
 use crate::secret::same;
+use crate::utc;
 
 /// The label under which a key is derived from a longer secret.
 const DERIVED: &[u8] = b"key from a secret";
 
 /// The beginning of a text that holds a longer secret and not a key.
 const DERIVE: &str = "derive:";
+
+/// The beginning of a word behind a key: the moment before which the key's tokens are refused.
+const MIN_IAT: &str = "min_iat=";
 
 /// The least number of bytes of a secret.
 const SECRET_BYTES: usize = 32;
@@ -28,7 +32,11 @@ pub(crate) type KeyId = [u8; 4];
 /// An operator's key: 32 random bytes, as text 43 characters of base64url without padding.
 ///
 /// A key cannot be printed or cloned, and is wiped when dropped.
-pub struct SecretKey(Zeroizing<[u8; 32]>);
+pub struct SecretKey {
+    bytes: Zeroizing<[u8; 32]>,
+    /// The first second, in Unix seconds, whose tokens open.
+    min_issued_at: u64,
+}
 
 impl SecretKey {
     /// Returns a new random key.
@@ -44,7 +52,27 @@ impl SecretKey {
     /// guessed, is not a key.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(Zeroizing::new(bytes))
+        Self::of(Zeroizing::new(bytes))
+    }
+
+    fn of(bytes: Zeroizing<[u8; 32]>) -> Self {
+        Self { bytes, min_issued_at: 0 }
+    }
+
+    /// Returns the same key with the first moment whose tokens open, in Unix seconds: earlier tokens of the key are
+    /// refused. Default: 0.
+    ///
+    /// It ends tokens that others may have read, such as those in the log of a proxy, and leaves the key in use. It
+    /// does not help against a person who has the key: that person can date a token as they like. Remove such a key.
+    /// Receipts are not refused by their time.
+    #[must_use]
+    pub fn with_min_issued_at(mut self, unix_seconds: u64) -> Self {
+        self.min_issued_at = unix_seconds;
+        self
+    }
+
+    pub(crate) fn min_issued_at(&self) -> u64 {
+        self.min_issued_at
     }
 
     /// Returns the key that is derived from a secret of 32 bytes or more, by HKDF-SHA256: for secrets of another
@@ -73,7 +101,7 @@ impl SecretKey {
         if secret.len() < SECRET_BYTES {
             return Err(KeyError(Fault::ShortSecret(place)));
         }
-        Ok(Self(Zeroizing::new(expand(secret, &[DERIVED]))))
+        Ok(Self::of(Zeroizing::new(expand(secret, &[DERIVED]))))
     }
 
     /// Returns the key with this text: base64url without padding, of exactly 32 bytes, in its one canonical
@@ -98,13 +126,30 @@ impl SecretKey {
             return Err(not_a_key());
         }
         bytes.copy_from_slice(&decoded);
-        Ok(Self(bytes))
+        Ok(Self::of(bytes))
+    }
+
+    /// Returns the key of one entry of a ring: a text as in [`parse`](Self::parse), and perhaps `min_iat=`.
+    fn from_entry(entry: &str, place: Place) -> Result<Self, KeyError> {
+        let last = entry.rsplit_once(char::is_whitespace);
+        let Some((text, time)) = last.and_then(|(text, word)| Some((text, word.strip_prefix(MIN_IAT)?)))
+        else {
+            return Self::from_text(entry, Some(place));
+        };
+        let time = utc::parse(time).ok_or(KeyError(Fault::NotATime(place)))?;
+        Ok(Self::from_text(text.trim_end(), Some(place))?.with_min_issued_at(time))
     }
 
     /// Returns the key as the text that [`parse`](Self::parse) reads. Show it to an operator once.
     #[must_use]
     pub fn to_base64url(&self) -> Zeroizing<String> {
-        Zeroizing::new(base64url::encode(&*self.0))
+        Zeroizing::new(base64url::encode(&*self.bytes))
+    }
+
+    /// Returns the key that seals receipts. It is the same for every audience, because the people who check a receipt
+    /// have the key file and nothing else.
+    pub(crate) fn receipt_key(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.expand(&[b"receipt"]))
     }
 
     pub(crate) fn id(&self) -> KeyId {
@@ -118,7 +163,7 @@ impl SecretKey {
     }
 
     fn expand<const N: usize>(&self, info: &[&[u8]]) -> [u8; N] {
-        expand(&*self.0, info)
+        expand(&*self.bytes, info)
     }
 }
 
@@ -175,7 +220,7 @@ impl KeyRing {
 
     /// Returns the ring of the keys in `list`, separated by commas, the sealing one first: the form for an
     /// environment variable. An entry is a text as in [`SecretKey::parse`]; a secret after `derive:` has no
-    /// comma.
+    /// comma. `min_iat=` may follow, as in [`parse_file`](Self::parse_file).
     ///
     /// # Errors
     ///
@@ -193,18 +238,30 @@ impl KeyRing {
     /// A line is a text as in [`SecretKey::parse`]; a secret after `derive:` has no `#`. Blank lines are skipped,
     /// and so is everything from a `#` to the end of its line.
     ///
+    /// A word such as `min_iat=2026-05-01T12:00:00Z` behind the key is the first moment whose tokens open
+    /// ([`SecretKey::with_min_issued_at`]); releases without it refuse the file.
+    ///
     /// # Errors
     ///
     /// [`KeyError`] if there is no key, or if a line is not a key or repeats one. The error names the line,
     /// counted from 1.
     pub fn parse_file(text: &str) -> Result<Self, KeyError> {
-        // Editors on Windows may put a byte order mark first.
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let lines = text.lines().enumerate().map(|(index, line)| {
-            let key = line.split('#').next().unwrap_or_default();
-            (Place::Line(index + 1), key.trim())
-        });
+        let lines = file_lines(text).map(|(index, line)| (Place::Line(index + 1), key_of(line)));
         Self::parse(lines.filter(|(_, key)| !key.is_empty()))
+    }
+
+    /// Returns the number of keys.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a ring has at least one key")]
+    pub fn len(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Returns the first moment whose tokens open under the sealing key, in Unix seconds. If it is in the future, the
+    /// tokens that this ring seals do not open.
+    #[must_use]
+    pub fn min_issued_at(&self) -> u64 {
+        self.first.min_issued_at
     }
 
     /// Returns `true` if [`random`](Self::random) made the key, so that another process cannot open the
@@ -220,14 +277,14 @@ impl KeyRing {
     }
 
     fn parse<'t>(texts: impl Iterator<Item = (Place, &'t str)>) -> Result<Self, KeyError> {
-        let keys = texts.map(|(place, text)| Ok((place, SecretKey::from_text(text, Some(place))?)));
+        let keys = texts.map(|(place, text)| Ok((place, SecretKey::from_entry(text, place)?)));
         Self::placed(keys.collect::<Result<_, _>>()?)
     }
 
     fn placed(keys: Vec<(Place, SecretKey)>) -> Result<Self, KeyError> {
         for (index, (place, key)) in keys.iter().enumerate() {
             for (first, earlier) in &keys[..index] {
-                if same(&*key.0, &*earlier.0) {
+                if same(&*key.bytes, &*earlier.bytes) {
                     return Err(KeyError(Fault::Twice { place: *place, first: *first }));
                 }
                 if key.id() == earlier.id() {
@@ -241,6 +298,17 @@ impl KeyRing {
     }
 }
 
+/// Returns the lines of a key file with their indices.
+pub(crate) fn file_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    // Editors on Windows may put a byte order mark first.
+    text.strip_prefix('\u{FEFF}').unwrap_or(text).lines().enumerate()
+}
+
+/// Returns the part of a line that is a key; empty if the line has none.
+pub(crate) fn key_of(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
+}
+
 /// An error from reading a key or a ring. Its text names the place of the fault and the repair, and holds no
 /// key material.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,6 +319,7 @@ enum Fault {
     Empty,
     NotAKey(Option<Place>),
     ShortSecret(Option<Place>),
+    NotATime(Place),
     Twice { place: Place, first: Place },
     SameId { place: Place, first: Place },
 }
@@ -293,6 +362,9 @@ impl fmt::Display for KeyError {
                     "not a key: expected 43 characters of base64url without padding (32 bytes); \
                      make one with `antiphon keygen`",
                 )
+            }
+            Fault::NotATime(place) => {
+                write!(f, "{place}: `{MIN_IAT}` needs a time in UTC, such as `{MIN_IAT}2026-05-01T12:00:00Z`")
             }
             Fault::Twice { place, first } => {
                 write!(f, "{place}: the same key as {first}; remove one of them")

@@ -9,11 +9,14 @@ mod claims;
 mod cipher;
 mod codec;
 mod key;
+mod key_file;
+mod receipt;
 
 mod principal;
 mod secret;
 
 pub mod canonical;
+pub mod utc;
 
 mod base64url;
 mod error;
@@ -28,7 +31,9 @@ pub use canonical::TextFault;
 pub use codec::{Codec, CodecError};
 pub use error::{OpenError, Reason, SealError};
 pub use key::{KeyError, KeyRing, SecretKey};
+pub use key_file::{KeyFile, KeyFileError};
 pub use principal::Principal;
 pub use random::EntropyError;
+pub use receipt::{ReceiptKeys, arguments_digest, entry_digest};
 pub use secret::{CallId, CallSecret, Digest};
 pub use token::Sealer;

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::binding::{Binding, Late, verify};
 use crate::call::{Call, Opened, unix_seconds};
-use crate::cipher::{RingCipher, token_len};
+use crate::cipher::{Plaintext, Purpose, RingCipher};
 use crate::claims::{Claims, NewClaims, Room};
 use crate::codec::Codec;
 use crate::error::{OpenError, Reason, SealError};
@@ -25,15 +25,21 @@ use crate::random;
 ///
 /// A server makes one sealer; every method takes `&self` and the present moment.
 pub struct Sealer {
-    seal: Seal,
+    pub(crate) seal: Seal,
     audience: String,
     ephemeral: bool,
     max_token_len: usize,
 }
 
-enum Seal {
-    Ring(Box<RingCipher>),
+pub(crate) enum Seal {
+    Ring(Box<Rings>),
     Codec(Box<dyn Codec>),
+}
+
+/// The keys of one ring, for each purpose.
+pub(crate) struct Rings {
+    state: RingCipher,
+    pub(crate) receipts: RingCipher,
 }
 
 impl Sealer {
@@ -47,7 +53,11 @@ impl Sealer {
     /// The sealer derives its own keys from the ring and keeps none of the ring's keys.
     #[must_use]
     pub fn new(ring: &KeyRing, audience: &str) -> Self {
-        Self::with(Seal::Ring(Box::new(RingCipher::new(ring, audience))), audience, ring.is_ephemeral())
+        let rings = Rings {
+            state: RingCipher::new(ring, Purpose::State(audience)),
+            receipts: RingCipher::new(ring, Purpose::Receipt),
+        };
+        Self::with(Seal::Ring(Box::new(rings)), audience, ring.is_ephemeral())
     }
 
     /// Returns a sealer whose tokens `codec` makes and opens. The sealer still writes and verifies everything
@@ -152,11 +162,11 @@ impl Sealer {
             payload,
         };
         match &self.seal {
-            Seal::Ring(cipher) => {
+            Seal::Ring(rings) => {
                 let body = claims.encode(RingCipher::ROOM);
                 // The length is computed before the encryption, so nothing is encrypted in vain.
-                fits(token_len(&body), limit)?;
-                Ok(cipher.seal(nonce().map_err(SealError::Entropy)?, body))
+                fits(rings.state.token_len(&body), limit)?;
+                Ok(rings.state.seal(nonce().map_err(SealError::Entropy)?, body))
             }
             Seal::Codec(codec) => {
                 let token = codec.seal(&claims.encode(Room::NONE)).map_err(SealError::Codec)?;
@@ -233,10 +243,13 @@ impl Sealer {
         now: SystemTime,
     ) -> Result<Opened, OpenError> {
         let plaintext = match &self.seal {
-            Seal::Ring(cipher) => cipher.open(token)?,
-            Seal::Codec(codec) => Zeroizing::new(codec.open(token)?),
+            Seal::Ring(rings) => rings.state.open(token)?,
+            Seal::Codec(codec) => Plaintext { bytes: Zeroizing::new(codec.open(token)?), min_issued_at: 0 },
         };
-        let claims = Claims::decode(&plaintext)?;
+        let claims = Claims::decode(&plaintext.bytes)?;
+        if claims.issued_at < plaintext.min_issued_at {
+            return Err(OpenError::of_call(Reason::MinIat, claims.call.id));
+        }
         verify(claims, binding, &self.audience, late, now)
     }
 }

@@ -1,8 +1,9 @@
 //! Builds a server from its builder.
 
 use crate::{
-    BuildError, Limits, OnExpired, Server, ServerBuilder,
+    BuildError, Clock, Limits, OnExpired, Server, ServerBuilder,
     builder::Keys,
+    clock::seconds,
     define::Offered,
     identity::account::Accounts,
     limits::CALL_WITHIN,
@@ -15,6 +16,7 @@ use crate::{
     refusal_log::RefusalLog,
     reply::ServerInfo,
     runtime::Runtime,
+    sealing::{Sealing, check_time},
     server::Inner,
     session::Sessions,
 };
@@ -24,7 +26,7 @@ use arc_swap::ArcSwap;
 use serde_json::Map;
 use std::{
     any::Any,
-    sync::{Arc, Weak, atomic::AtomicBool, atomic::AtomicUsize},
+    sync::{Arc, Weak, atomic::AtomicUsize},
 };
 use tokio::sync::watch;
 
@@ -36,7 +38,7 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let has_shared_keys = !matches!(self.keys, Keys::Ephemeral);
-        let sealer = sealer(self.keys, &audience, self.instances, &self.limits)?;
+        let sealing = sealing(self.keys, audience, self.instances, &self.limits, &self.clock)?;
         let call_timeout = match self.on_expired {
             OnExpired::Refuse => self.call_timeout,
             // Without a deadline, an expired state would open for ever.
@@ -83,7 +85,7 @@ impl ServerBuilder {
             owner,
             name: self.info.name.clone(),
             server_info: ServerInfo { raw: written, members: server_info },
-            sealer,
+            sealing,
             claims,
             identity: self.identity,
             accounts,
@@ -101,7 +103,6 @@ impl ServerBuilder {
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             running_anonymous: AtomicUsize::new(0),
-            unknown_key_logged: AtomicBool::new(false),
             refusals: RefusalLog::default(),
         };
         Ok(Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
@@ -116,7 +117,14 @@ impl ServerBuilder {
 }
 
 /// Returns the sealer for the state of this audience.
-fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Result<Sealer, BuildError> {
+fn sealing(
+    keys: Keys,
+    audience: String,
+    instances: usize,
+    limits: &Limits,
+    clock: &Clock,
+) -> Result<Sealing, BuildError> {
+    let has_codec = matches!(keys, Keys::Codec(_));
     let sealer = match keys {
         Keys::Ephemeral if instances > 1 => {
             return Err(BuildError(format!(
@@ -124,20 +132,24 @@ fn sealer(keys: Keys, audience: &str, instances: usize, limits: &Limits) -> Resu
                  with `.keys(..)`; `antiphon keygen` makes a key"
             )));
         }
-        Keys::Ephemeral => Sealer::new(&KeyRing::random()?, audience),
+        Keys::Ephemeral => Sealer::new(&KeyRing::random()?, &audience),
         // With an empty audience, state of any other server would open here.
         _ if audience.is_empty() => {
             return Err(BuildError(
                 "a key ring needs a named server, or an audience: use `.audience(..)`".to_owned(),
             ));
         }
-        Keys::Ring(ring) => Sealer::new(&ring, audience),
-        Keys::Codec(codec) => Sealer::with_codec(codec, audience),
+        Keys::Ring(ring) => {
+            check_time(&ring, seconds(clock.now())).map_err(|error| BuildError(error.to_string()))?;
+            Sealer::new(&ring, &audience)
+        }
+        Keys::Codec(codec) => Sealer::with_codec(codec, &audience),
     };
     // Claims and padding add an eighth and some; base64 adds a third.
     let state = limits.state_after_effect();
     let claims = state.saturating_add(state / 8).saturating_add(1024);
-    Ok(sealer.with_max_token_len((claims / 3).saturating_mul(4).saturating_add(64)))
+    let max_token_len = (claims / 3).saturating_mul(4).saturating_add(64);
+    Ok(Sealing::new(sealer, audience, max_token_len, has_codec))
 }
 
 fn server_info_meta(info: &Implementation) -> Result<Meta, BuildError> {

@@ -28,6 +28,7 @@ mod dispatch;
 mod error;
 mod form;
 mod identity;
+mod key_file;
 mod legacy;
 mod limits;
 mod message_service;
@@ -35,6 +36,7 @@ mod offer;
 mod outbox;
 mod quota;
 mod read;
+mod receipt;
 mod refusal;
 mod refusal_log;
 mod registration;
@@ -42,6 +44,7 @@ mod reply;
 mod request;
 mod resolve;
 mod runtime;
+mod sealing;
 pub mod serve;
 mod server;
 mod server_service;
@@ -71,6 +74,7 @@ pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
 pub use error::{Error, Result, ShowError};
 pub use form::{Form, FormChoice, OneField};
 pub use identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress};
+pub use key_file::KeyFileWatch;
 pub use limits::{Limits, OnExpired};
 pub use offer::{
     cache::CacheHint,
@@ -80,12 +84,14 @@ pub use offer::{
     tool::{NoArguments, Tool},
 };
 pub use quota::request_budget::RequestBudget;
+pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
 pub use runtime::{
     Load,
     replay::{FaultPlace, ReplayCheck, ReplayFault},
     state_only::takes_state_only,
 };
+pub use sealing::KeysError;
 pub use server::Server;
 pub use settings::OnVersion;
 pub use step_error::StepError;

@@ -16,7 +16,9 @@ use std::{borrow::Cow, time::Duration};
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
 /// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
 /// | `Method` | -32601 | 404 | none; `method` |
+/// | `NotApprover` | -32603 | 200 | `not_approver` |
 /// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
+/// | `Codec` | -32603 | 200 | `codec`, with `retryAfterMs` |
 /// | `Version` | -32602 | 400 | `version` |
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
@@ -43,10 +45,14 @@ pub(crate) enum Refusal {
     Capability { missing: AskSupport },
     /// The caller's token lacks some of these scopes.
     Scope { needed: Vec<String> },
+    /// The tool does not accept an answer of this caller. The state stays valid.
+    NotApprover,
     /// The method does not exist.
     Method(String),
     /// Too many handlers run.
     Busy,
+    /// The codec is unavailable: a state can be neither sealed nor opened. The state that the client has stays valid.
+    Codec,
     /// The state is of another version, and the author rejects other versions.
     Version,
     /// The handler takes a path that differs from its record. No step was run, and the state stays valid.
@@ -72,6 +78,10 @@ pub(crate) enum Refusal {
     /// Any other refusal after steps whose record is lost: a new call repeats these steps.
     AfterSteps { refusal: Box<Self>, done: Vec<String> },
 }
+
+/// The text for a caller whose answer is not accepted.
+pub(crate) const NOT_APPROVER: &str =
+    "This caller may not answer the question: it waits for an answer of a person who may";
 
 impl Refusal {
     pub(crate) fn params(text: impl Into<Cow<'static, str>>) -> Self {
@@ -107,11 +117,19 @@ impl Refusal {
                 ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token lacks a required scope")
                     .with_data(json!({ "reason": "insufficient_scope", "scopes": needed }))
             }
+            Self::NotApprover => {
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, NOT_APPROVER).with_data(reason("not_approver"))
+            }
             Self::Method(method) => ErrorObject::method_not_found(method),
             Self::Busy => {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The server is busy: try again in a second")
                     .with_data(json!({ "reason": "busy", "retryAfterMs": 1000 }))
             }
+            Self::Codec => ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                "The server cannot seal states at present: send the same request again later",
+            )
+            .with_data(json!({ "reason": "codec", "retryAfterMs": 1000 })),
             Self::Version => ErrorObject::invalid_params(
                 "This call began under another version of the tool: start it again",
             )

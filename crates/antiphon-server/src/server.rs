@@ -54,7 +54,7 @@ impl Server {
 
     /// Returns whether state is sealed with a random key that is lost when this process ends.
     pub fn key_is_ephemeral(&self) -> bool {
-        self.0.runtime.sealer.is_ephemeral()
+        self.0.runtime.sealing.sealer().is_ephemeral()
     }
 
     /// Ends every subscription with its response, including later ones, so that the server can stop.

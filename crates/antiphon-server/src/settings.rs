@@ -1,8 +1,10 @@
 //! The settings that tools, prompts and resources share.
 
 use antiphon_engine::Migration;
+use antiphon_seal::Principal;
 use antiphon_wire::AskSupport;
 use std::{
+    fmt,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -21,6 +23,8 @@ pub(crate) struct Settings {
     /// True if a leg whose run died is run again.
     pub(crate) rerun_after_crash: bool,
     pub(crate) scopes: Vec<String>,
+    /// The callers whose answers are accepted.
+    pub(crate) approved_by: ApprovedBy,
     /// True after a warning that a step runs before a question outside of the needs.
     pub(crate) order_reported: Arc<AtomicBool>,
 }
@@ -32,6 +36,29 @@ pub(crate) enum Level {
     None,
     SingleUse,
     WriteAhead,
+}
+
+/// The rule that says whose answers are accepted.
+#[derive(Clone, Default)]
+pub(crate) struct ApprovedBy(Option<Arc<Approves>>);
+
+type Approves = dyn Fn(&Principal) -> bool + Send + Sync;
+
+impl ApprovedBy {
+    /// Returns whether an answer of this caller is accepted. A rule accepts nobody who is not authenticated.
+    pub(crate) fn permits(&self, principal: Option<&Principal>) -> bool {
+        self.0.as_ref().is_none_or(|approves| principal.is_some_and(|principal| approves(principal)))
+    }
+
+    pub(crate) fn rule(approves: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(approves)))
+    }
+}
+
+impl fmt::Debug for ApprovedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ApprovedBy").finish_non_exhaustive()
+    }
 }
 
 /// The treatment of a call that began under another version.
@@ -60,6 +87,22 @@ macro_rules! setters {
             #[must_use]
             pub fn scopes<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
                 self.settings.scopes.extend(scopes.into_iter().map(Into::into));
+                self
+            }
+
+            /// Sets the rule that says who may answer the questions of this handler to a person. An answer of another
+            /// caller, or of a caller without authentication, is not accepted: the request gets an error, the state stays
+            /// valid, and the question stays open. In a session, where nobody else can answer, the question is not asked.
+            /// The rule is called on each leg that brings an answer, so it must be fast. Default: everybody may answer who
+            /// may call.
+            ///
+            /// A [receipt](crate::Ctx::receipt) names the person who answered.
+            #[must_use]
+            pub fn approved_by(
+                mut self,
+                rule: impl Fn(&antiphon_seal::Principal) -> bool + Send + Sync + 'static,
+            ) -> Self {
+                self.settings.approved_by = crate::settings::ApprovedBy::rule(rule);
                 self
             }
 

@@ -2,5 +2,6 @@
 //! `antiphon-seal`.
 
 pub use antiphon_seal::{
-    CallId, Codec, CodecError, Digest, EntropyError, KeyError, KeyRing, Principal, SecretKey,
+    CallId, Codec, CodecError, Digest, EntropyError, KeyError, KeyFile, KeyFileError, KeyRing, Principal,
+    SecretKey, utc,
 };

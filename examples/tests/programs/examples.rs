@@ -1,4 +1,4 @@
-//! The output of the examples that use a fleet, of `access_tokens` and of `rate_limit`.
+//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit` and of `kms_codec`.
 
 use std::process::{Command, Stdio};
 
@@ -50,6 +50,21 @@ fn rate_limit_counts_the_requests_of_each_caller() {
             "bob: 1 + 1 = 2",
             "bob: 2 + 1 = 3",
             "bob: status 429",
+        ],
+    );
+}
+
+#[test]
+fn kms_codec_asks_once_and_loses_nothing() {
+    check(
+        env!("CARGO_BIN_EXE_kms_codec"),
+        &[
+            "100 calls with state, requests to the KMS: 1",
+            "the KMS is down for 5 minutes: ordered in eu",
+            "the KMS is down for an hour: tools/call `order` at orders (memory): the server answered with an error: \
+             The server cannot seal states at present: send the same request again later (-32603)",
+            "a refresh: 503 from the KMS",
+            "the KMS is back, the same call: ordered in eu",
         ],
     );
 }

@@ -8,10 +8,12 @@ mod keygen;
 mod list;
 mod listen;
 mod query;
+mod receipt;
+mod reload_keys;
 mod serve;
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, Command, ReceiptCommand},
     console,
     failure::{Exit, Failure},
 };
@@ -81,6 +83,7 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Complete(args) => complete::complete(args, log).await,
         Command::Listen(args) => listen::listen(args, log).await,
         Command::Discover(args) => list::discover(&args, log).await,
-        Command::Keygen => keygen::keygen(),
+        Command::Keygen(args) => keygen::keygen(&args),
+        Command::Receipt(ReceiptCommand::Verify(args)) => receipt::verify(&args),
     }
 }

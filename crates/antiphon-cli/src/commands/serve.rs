@@ -2,9 +2,10 @@
 
 use crate::{
     args::ServeArgs,
+    commands::reload_keys,
     console,
     failure::{Exit, Failure},
-    store_file,
+    key_file, store_file,
 };
 use antiphon::{
     seal::{KeyRing, Principal},
@@ -18,7 +19,7 @@ use antiphon::{
     },
     server::{Bearer, Server},
 };
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 use tokio::net::TcpListener;
 
 /// The environment variable with keys, separated by commas.
@@ -28,6 +29,9 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let store = store_file::open(&args.store).await?;
     let server = antiphon_demo::server_with_store(keys(args.key_file.as_deref())?, store)
         .map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(file) = &args.key_file {
+        reload_keys::spawn(&server, file);
+    }
     if args.stdio {
         return tokio::select! {
             served = serve_stdio(server) => {
@@ -77,12 +81,7 @@ fn options(args: &ServeArgs, url: &str) -> Result<HttpOptions, Failure> {
 /// Returns the keys of the file, or else of the environment. `None` lets the server make a random key.
 fn keys(file: Option<&Path>) -> Result<Option<KeyRing>, Failure> {
     if let Some(file) = file {
-        let name = file.display();
-        let text =
-            fs::read_to_string(file).map_err(|fault| Failure::usage(format!("key file {name}: {fault}")))?;
-        let ring = KeyRing::parse_file(&text)
-            .map_err(|error| Failure::usage(format!("key file {name}: {error}")))?;
-        return Ok(Some(ring));
+        return key_file::ring(file).map(Some);
     }
     match env::var(KEYS) {
         Ok(list) => {

@@ -12,7 +12,7 @@ use crate::{
     stop::StopReason,
 };
 use antiphon_seal::{Call, Digest};
-use antiphon_wire::InputRequests;
+use antiphon_wire::{InputRequest, InputRequests};
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
 /// The result of polling an awaited question.
@@ -328,16 +328,19 @@ impl Leg {
         let (path, site) = (slot.path.clone(), slot.site);
         let asked = match (self.incoming(&path), &slot.state) {
             (Some(at), _) => {
-                let asked = &self.inbox[at].received.asked;
-                Some((asked.digest, asked.times, asked.round))
+                let received = &self.inbox[at].received;
+                Some((received.asked.digest, received.asked.times, received.asked.round, received.at))
             }
             (None, SlotState::Ask(asking)) => match &asking.phase {
-                AskPhase::Agreed(asked) => Some((asked.digest, asked.times, asked.round)),
+                // The person agreed in an earlier leg, and the action behind the URL is finished now.
+                AskPhase::Agreed(asked) => {
+                    Some((asked.digest, asked.times, asked.round, Some(self.setup.now)))
+                }
                 _ => None,
             },
             _ => None,
         };
-        let Some((digest, times, round)) = asked else { return AskPoll::Pending };
+        let Some((digest, times, round, at)) = asked else { return AskPoll::Pending };
         // An answer to a question asked by hand stays, because the handler may read it again.
         self.inbox.retain(|incoming| {
             incoming.received.asked.path != path || incoming.received.asked.question.is_some()
@@ -345,7 +348,7 @@ impl Leg {
         self.observe_answer(id);
         self.remove(id, true);
         let polled = if text.is_some() { AskPoll::Resolved(()) } else { AskPoll::Expired };
-        let body = EntryBody::Answer { digest, times, text, refusal };
+        let body = EntryBody::Answer { digest, times, text, refusal, at };
         self.history.record(Entry { path, round, body }, site);
         polled
     }
@@ -387,10 +390,14 @@ impl Leg {
         self.history.find(EntryKind::Ask, path).is_some() || self.incoming(path).is_some()
     }
 
+    /// Notes a question that is answered now. Its slot is removed next.
     fn observe_answer(&mut self, id: SlotId) {
-        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        let SlotState::Ask(asking) = &mut slot.state else { return };
         self.observations.proven_support =
             self.observations.proven_support.and(asking.question.request.needs());
+        let request = std::mem::replace(&mut asking.question.request, InputRequest::ListRoots { meta: None });
+        self.shown.push((slot.path.clone(), request));
     }
 
     /// Releases the slot of a dropped question.

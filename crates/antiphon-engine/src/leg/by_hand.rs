@@ -289,7 +289,7 @@ impl AskRecord {
     fn into_received(mut self) -> ReceivedAnswer {
         let (text, response) =
             self.answer.take().map(|CheckedAnswer { text, response }| (text, response)).unzip();
-        ReceivedAnswer { asked: self, text, response: response.flatten() }
+        ReceivedAnswer { asked: self, text, response: response.flatten(), at: None }
     }
 
     fn check(&self, text: Option<&str>, limits: &Limits) -> Result<CheckedAsk, StopReason> {

@@ -31,7 +31,12 @@ impl Leg {
         let asked = asked.clone();
         asking.phase = AskPhase::Answered;
         self.uncount_asked(id);
-        self.inbox.push(IncomingAnswer::from(ReceivedAnswer { asked, text: answer, response: None }));
+        self.inbox.push(IncomingAnswer::from(ReceivedAnswer {
+            asked,
+            text: answer,
+            response: None,
+            at: Some(self.setup.now),
+        }));
         // Later questions belong to a later round, because the person who reads them may know this answer.
         self.round = self.round.saturating_add(1);
         self.has_new_answers = true;

@@ -104,7 +104,7 @@ impl HandlerState {
 impl Entry {
     fn encode(&self, out: &mut Out) -> Encoded {
         let (tag, members) = match &self.body {
-            EntryBody::Answer { .. } => (tag::ANSWER, 4),
+            EntryBody::Answer { .. } => (tag::ANSWER, 5),
             EntryBody::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
             EntryBody::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
             EntryBody::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
@@ -113,9 +113,10 @@ impl Entry {
         };
         out.array(3 + members)?.u8(tag)?.str(&self.path)?.u32(self.round)?;
         match &self.body {
-            EntryBody::Answer { digest, times, text, refusal } => {
+            EntryBody::Answer { digest, times, text, refusal, at } => {
                 out.bytes(&digest.to_bytes())?.u8(*times)?.bool(*refusal)?;
                 write_optional_text(out, text.as_deref())?;
+                write_optional_number(out, *at)?;
             }
             EntryBody::Step { input, stale, undelivered, outcome } => {
                 write_optional_digest(out, input.as_ref())?;
@@ -148,7 +149,13 @@ impl Entry {
         let (body, expected) = match tag {
             tag::ANSWER => {
                 let (digest, times, refusal) = (digest(input)?, input.u8()?, input.bool()?);
-                (EntryBody::Answer { digest, times, refusal, text: optional_text(input)? }, 4)
+                let text = optional_text(input)?;
+                // Records of earlier releases have no time.
+                let (at, expected) = match members {
+                    Some(7) => (None, 4),
+                    _ => (optional(input, Decoder::u64)?, 5),
+                };
+                (EntryBody::Answer { digest, times, refusal, text, at }, expected)
             }
             tag::STEP_DONE => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
@@ -211,14 +218,22 @@ impl AskRecord {
 
 impl ReceivedAnswer {
     fn encode(&self, out: &mut Out) -> Encoded {
-        out.array(2)?;
+        out.array(3)?;
         self.asked.encode(out)?;
-        write_optional_text(out, self.text.as_deref())
+        write_optional_text(out, self.text.as_deref())?;
+        write_optional_number(out, self.at)
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
-        expect(input.array()? == Some(2))?;
-        Ok(Self { asked: AskRecord::decode(input)?, text: optional_text(input)?, response: None })
+        let members = input.array()?;
+        let (asked, text) = (AskRecord::decode(input)?, optional_text(input)?);
+        // Records of earlier releases have no time.
+        let (at, expected) = match members {
+            Some(2) => (None, 2),
+            _ => (optional(input, Decoder::u64)?, 3),
+        };
+        expect(members == Some(expected))?;
+        Ok(Self { asked, text, response: None, at })
     }
 }
 

@@ -17,6 +17,16 @@ pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
     if let Some((_, scopes)) = settings.names(&["scopes"])? {
         setters.extend(quote! { .scopes([#(#scopes),*]) });
     }
+    match &settings.words("approved_by")?[..] {
+        [] => {}
+        [rule] => setters.extend(quote! { .approved_by(#rule) }),
+        [_, second, ..] => {
+            return Err(Error::new(
+                second.span(),
+                "`approved_by` takes one function: `approved_by(is_manager)`",
+            ));
+        }
+    }
     Ok(setters)
 }
 

@@ -61,6 +61,7 @@ impl Kind {
                 "write_ahead",
                 "rerun_after_crash",
                 "scopes",
+                "approved_by",
             ],
             Self::Prompt => &[
                 "name",
@@ -79,6 +80,7 @@ impl Kind {
                 "write_ahead",
                 "rerun_after_crash",
                 "scopes",
+                "approved_by",
             ],
             Self::Resource => &[
                 "name",
@@ -98,6 +100,7 @@ impl Kind {
                 "write_ahead",
                 "rerun_after_crash",
                 "scopes",
+                "approved_by",
             ],
         }
     }

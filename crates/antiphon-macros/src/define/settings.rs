@@ -165,7 +165,8 @@ impl Settings {
             None => Ok(Vec::new()),
             Some(Setting { value: SettingValue::Words(words), .. }) if !words.is_empty() => Ok(words),
             Some(Setting { key: at, .. }) => {
-                Err(Error::new(at.span(), format!("`{key}` needs a list: `{key}(form, url)`")))
+                let example = if key == "approved_by" { "is_manager" } else { "form, url" };
+                Err(Error::new(at.span(), format!("`{key}` needs a list: `{key}({example})`")))
             }
         }
     }

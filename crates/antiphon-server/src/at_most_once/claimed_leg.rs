@@ -117,11 +117,12 @@ impl ClaimedLeg {
         }
         self.settled.store(true, Ordering::Relaxed);
         let server = &self.claim.server;
-        let sealed =
-            self.claim.row.seal_reply(&server.sealer, reply, server.clock.now()).map_err(|fault| {
+        let sealed = self.claim.row.seal_reply(&server.sealing.sealer(), reply, server.clock.now()).map_err(
+            |fault| {
                 tracing::error!(cause = %escaped(&fault), "a reply could not be sealed for the store");
                 Refusal::Internal
-            })?;
+            },
+        )?;
         let committed = repeated(|| self.claim.store.commit(&self.claim.fence, &sealed)).await;
         committed.map_err(|error| match error.is_fence_lost() {
             true => {

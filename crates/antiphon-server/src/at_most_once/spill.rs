@@ -57,10 +57,11 @@ pub(crate) async fn put(
     let Some(claims) = &server.claims else { return Err(Refusal::Internal) };
     let keep = keep + Duration::from_secs(2 * CLOCK_SKEW);
     let now = server.clock.now();
-    let sealed = server.sealer.seal_stored(&purpose(call), binding, record, keep, now).map_err(|fault| {
-        tracing::error!(cause = %escaped(&fault), "a record could not be sealed for the store");
-        Refusal::Internal
-    })?;
+    let sealed =
+        server.sealing.sealer().seal_stored(&purpose(call), binding, record, keep, now).map_err(|fault| {
+            tracing::error!(cause = %escaped(&fault), "a record could not be sealed for the store");
+            Refusal::Internal
+        })?;
     let digest = claims.store.put(sealed.as_bytes(), keep, owner(binding.principal)).await;
     let digest = digest.map_err(|error| refused(&error))?;
     tracing::debug!(call = %escaped(&call), size = record.len(), "a record moved to the store");
@@ -83,7 +84,7 @@ pub(crate) async fn load(
         return Err(Refusal::State);
     };
     let text = std::str::from_utf8(&stored).map_err(|_| Refusal::State)?;
-    let opened = server.sealer.open_stored(text, &purpose(call), binding, server.clock.now());
+    let opened = server.sealing.sealer().open_stored(text, &purpose(call), binding, server.clock.now());
     let bytes = opened.map_err(|error| {
         tracing::error!(call = %escaped(&call), cause = %escaped(&error), "a stored record does not open");
         Refusal::State

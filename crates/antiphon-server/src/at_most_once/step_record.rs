@@ -88,8 +88,12 @@ impl ClaimedLeg {
         let value = encode(outcome);
         Box::pin(async move {
             let server = &leg.claim.server;
-            let sealed =
-                leg.claim.row.seal(&server.sealer, &format!("step {path}"), &value, server.clock.now());
+            let sealed = leg.claim.row.seal(
+                &server.sealing.sealer(),
+                &format!("step {path}"),
+                &value,
+                server.clock.now(),
+            );
             let sealed = sealed.map_err(|fault| StopReason::Store(fault.to_string()))?;
             let record = StepRecord::ended(leg.name(&path), sealed);
             repeated(|| leg.claim.store.append(&leg.claim.fence, &record))
@@ -137,7 +141,12 @@ impl ClaimedLeg {
 
     fn open_outcome(&self, path: &str, stored: &[u8]) -> Option<StepOutcome> {
         let server = &self.claim.server;
-        decode(&self.claim.row.open(&server.sealer, &format!("step {path}"), stored, server.clock.now())?)
+        decode(&self.claim.row.open(
+            &server.sealing.sealer(),
+            &format!("step {path}"),
+            stored,
+            server.clock.now(),
+        )?)
     }
 }
 

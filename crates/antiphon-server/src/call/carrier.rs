@@ -100,6 +100,8 @@ pub(crate) struct Pushed {
     pub(crate) wait: AnswerTimeout,
     /// The scopes that the sender of an answer must have, the same as for the call.
     pub(crate) scopes: Vec<String>,
+    /// False if the tool does not accept an answer of this caller: nobody else can answer in its session.
+    pub(crate) may_answer: bool,
 }
 
 impl Pushed {

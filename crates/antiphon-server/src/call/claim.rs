@@ -96,7 +96,7 @@ async fn claim_row(
         }
         Granted::Done(stored) => {
             let now = server.clock.now();
-            let reply = row.open_reply(&server.sealer, &stored, now).ok_or(Refusal::Used)?;
+            let reply = row.open_reply(&server.sealing.sealer(), &stored, now).ok_or(Refusal::Used)?;
             check_capabilities(admitted, &reply)?;
             tracing::debug!(call = %escaped(&row.key), leg = row.leg, "a leg was sent again: it has the same reply");
             Ok(ClaimResult::Replied(reply))

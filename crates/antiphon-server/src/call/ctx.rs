@@ -4,6 +4,7 @@ use crate::{
     Ask, Bearer, Error,
     call::{self, Carrier, LegRuntime, Response, emit::Emitter},
     form,
+    receipt::ReceiptRequest,
     runtime::Runtime,
 };
 use antiphon_engine::AnsweredAsk;
@@ -39,7 +40,7 @@ use std::{fmt, sync::Arc};
 /// }
 /// ```
 pub struct Ctx {
-    leg: Arc<LegContext>,
+    pub(in crate::call) leg: Arc<LegContext>,
     /// The prefix of every key; empty by default.
     scope: Box<str>,
 }
@@ -50,6 +51,8 @@ pub(crate) struct LegContext {
     pub(crate) leg: u16,
     pub(crate) answered: Vec<AnsweredAsk>,
     pub(crate) state: Option<String>,
+    /// The request, for a receipt; `None` on a leg that can have no answers.
+    pub(crate) request: Option<ReceiptRequest>,
     pub(crate) unverified: Option<InputResponses>,
     pub(crate) asks: AskSupport,
     pub(crate) principal: Option<Principal>,

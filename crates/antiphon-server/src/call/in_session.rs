@@ -107,6 +107,10 @@ async fn ask(
     if missing != AskSupport::NONE {
         return Err(AskFailure::Refused(Refusal::Capability { missing }));
     }
+    let is_elicitation = |(_, request): (_, &InputRequest)| matches!(request, InputRequest::Elicit(_));
+    if !pushed.may_answer && requests.iter().any(is_elicitation) {
+        return Err(AskFailure::Refused(Refusal::NotApprover));
+    }
     let limits = server.engine_limits();
     let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
@@ -127,7 +131,8 @@ fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
     let limit = leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
     let wait = AnswerTimeout { limit, at_most: Some(server.limits.max_answer_timeout) };
     let scopes = leg.settings.scopes.clone();
-    Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes })
+    let may_answer = leg.settings.approved_by.permits(admitted.principal());
+    Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes, may_answer })
 }
 
 /// Returns the error that names the URLs, if the client supports it.

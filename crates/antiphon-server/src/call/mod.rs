@@ -32,6 +32,7 @@ pub(crate) mod open_step;
 pub(crate) mod outcome;
 pub(crate) mod permit;
 pub(crate) mod pushed;
+pub(crate) mod receipt;
 pub(crate) mod replay_check;
 pub(crate) mod result;
 pub(crate) mod setup;

@@ -8,6 +8,7 @@
 
 use crate::{
     call::{carrier::Pushed, leg_runtime::LegRuntime},
+    refusal::NOT_APPROVER,
     session::{AnswerTimeout, AskEnd, OutboundRequest, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, StopReason};
@@ -50,8 +51,12 @@ impl<'f> PushedAsks<'f> {
                 continue;
             };
             let SentAsk { slot, path, expires, .. } = self.sent.remove(at);
+            let now = self.runtime.now();
             self.runtime.with(|leg| match end {
-                AskEnd::Answer(Ok(text)) => leg.receive_answer(slot, Some(text.get().to_owned())),
+                AskEnd::Answer(Ok(text)) => {
+                    leg.set_now(now);
+                    leg.receive_answer(slot, Some(text.get().to_owned()));
+                }
                 AskEnd::Answer(Err(error)) => leg.stop(StopReason::Client(not_answered(&path, &error))),
                 AskEnd::SessionOver => {
                     leg.stop(StopReason::Client(format!("`{path}` was not answered: the session ended")));
@@ -100,6 +105,9 @@ impl<'f> PushedAsks<'f> {
 
     fn send_one(&self, ask: PendingAsk, now: u64) -> Result<SentAsk, StopReason> {
         let PendingAsk { slot, path, request, deadline, elicitation_id } = ask;
+        if !self.pushed.may_answer && matches!(request, InputRequest::Elicit(_)) {
+            return Err(StopReason::Client(NOT_APPROVER.to_owned()));
+        }
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
         let missing = self.pushed.session.missing(&request);
         if missing != AskSupport::NONE {

@@ -5,6 +5,7 @@ use crate::{
     at_most_once::ClaimedLeg,
     call::{LegCarrier, LegRuntime, claim::anchors, ctx},
     clock::seconds,
+    receipt::ReceiptRequest,
     request::admit::Admitted,
     runtime::Runtime,
 };
@@ -43,7 +44,12 @@ pub(crate) fn leg_context(
     claim: Option<Arc<ClaimedLeg>>,
 ) -> ctx::LegContext {
     let leg = admitted.leg();
+    // Only the later legs of a call, and sessions, have answers.
+    let has_answers = number > 1 || leg.request.session.is_some();
+    let (method, version) = (&leg.request.method, leg.settings.version);
+    let request = has_answers.then(|| ReceiptRequest::new(method, leg.target, leg.arguments, version));
     ctx::LegContext {
+        request,
         call,
         leg: number,
         answered: engine.answered_by_hand(),

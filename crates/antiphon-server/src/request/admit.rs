@@ -141,8 +141,8 @@ fn open(
     };
     let (binding, now) = (leg.binding(principal), server.clock.now());
     let opened = match server.on_expired {
-        OnExpired::Refuse => server.sealer.open(token, &binding, now),
-        OnExpired::AskAgain => server.sealer.open_late(token, &binding, now),
+        OnExpired::Refuse => server.sealing.sealer().open(token, &binding, now),
+        OnExpired::AskAgain => server.sealing.sealer().open_late(token, &binding, now),
     };
     let opened = opened.map_err(|error: OpenError| {
         if error.reason() == Reason::UnknownKey {
@@ -150,6 +150,9 @@ fn open(
         }
         if let Some(cause) = error.codec() {
             tracing::error!(cause = %escaped(&cause), "the codec did not open a state");
+            if cause.is_unavailable() {
+                return Refusal::Codec;
+            }
         }
         refuse(error.reason().as_str(), error.call_id())
     })?;
@@ -317,9 +320,14 @@ impl<'a> Admitted<'a> {
             // Boxed, because it would enlarge the future of every call.
             bytes = Box::pin(put).await?;
         }
-        let sealed = server.sealer.seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
+        let sealed =
+            server.sealing.sealer().seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
             SealError::TooLarge { limit, actual } => too_large(self.leg.target, record, actual, limit),
+            SealError::Codec(cause) if cause.is_unavailable() => {
+                tracing::error!(cause = %escaped(&cause), "the codec did not seal a state");
+                Refusal::Codec
+            }
             other => internal(&Error::from(other)),
         })?;
         tracing::debug!(call = %escaped(&call.id()), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");

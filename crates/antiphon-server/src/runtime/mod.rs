@@ -18,16 +18,17 @@ use crate::{
     refusal_log::{Loudness, RefusalLog, log_refusal},
     reply::ServerInfo,
     runtime::{replay::Replay, state_only::StateOnly},
+    sealing::Sealing,
     subscribe::registry::SubscriptionRegistry,
 };
-use antiphon_seal::{Principal, Sealer};
+use antiphon_seal::Principal;
 use antiphon_wire::escaped;
 use std::{
     any::Any,
     fmt,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -45,7 +46,7 @@ pub(crate) struct Runtime {
     pub(crate) name: String,
     /// The name and version that stand in every result.
     pub(crate) server_info: ServerInfo,
-    pub(crate) sealer: Sealer,
+    pub(crate) sealing: Sealing,
     /// The store of calls, if the server has one.
     pub(crate) claims: Option<Claims>,
     pub(crate) identity: Identity,
@@ -72,7 +73,6 @@ pub(crate) struct Runtime {
     pub(crate) running: AtomicUsize,
     /// The number of those among them that run for anonymous callers.
     pub(crate) running_anonymous: AtomicUsize,
-    pub(crate) unknown_key_logged: AtomicBool,
     /// The refusals that were logged.
     pub(crate) refusals: RefusalLog,
 }
@@ -151,7 +151,7 @@ impl Runtime {
 
     /// Logs, once, the probable cause of a state under an unknown key.
     pub(crate) fn log_unknown_key(&self) {
-        if !self.unknown_key_logged.swap(true, Ordering::Relaxed) {
+        if self.sealing.is_first_unknown_key() {
             tracing::error!(
                 server = %escaped(&self.name),
                 "a requestState was sealed under a key this process does not have: a shared key ring is probably \

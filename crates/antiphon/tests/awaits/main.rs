@@ -13,6 +13,7 @@ mod forms;
 mod guide;
 mod notifications;
 mod polled_outside;
+mod receipts;
 mod record_size;
 mod replay_check;
 mod resolvers;

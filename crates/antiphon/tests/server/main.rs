@@ -10,6 +10,7 @@ mod cors;
 mod forged_state;
 mod http_head_checks;
 mod http_server;
+mod keys;
 mod lists;
 mod lists_bounds;
 mod lists_build;

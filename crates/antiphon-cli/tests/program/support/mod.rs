@@ -104,6 +104,25 @@ impl Server {
         Self { process, stderr, url }
     }
 
+    /// Sends SIGHUP, and waits until the keys were read again.
+    pub(crate) fn hang_up(&mut self) {
+        // The file may have been read before, because it changed.
+        self.hang_up_until(": SIGHUP\n");
+    }
+
+    /// Sends SIGHUP, and returns the next line of standard error with this text.
+    pub(crate) fn hang_up_until(&mut self, text: &str) -> String {
+        let kill = format!("kill -HUP {}", self.process.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "the server has ended");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
     /// Kills the process.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
@@ -138,6 +157,10 @@ impl Scratch {
         let path = env::temp_dir().join(format!("antiphon-test-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Writes a file with this text.

@@ -27,8 +27,9 @@ fn outcome() -> impl Strategy<Value = StepOutcome> {
 
 fn body() -> impl Strategy<Value = EntryBody> {
     prop_oneof![
-        (digest(), any::<u8>(), maybe_text(), any::<bool>())
-            .prop_map(|(digest, times, text, refusal)| EntryBody::Answer { digest, times, text, refusal }),
+        (digest(), any::<u8>(), maybe_text(), any::<bool>(), any::<Option<u64>>()).prop_map(
+            |(digest, times, text, refusal, at)| EntryBody::Answer { digest, times, text, refusal, at }
+        ),
         (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
             |(input, stale, undelivered, outcome)| EntryBody::Step { input, stale, undelivered, outcome }
         ),
@@ -67,8 +68,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn received()(asked in asked(), text in maybe_text()) -> ReceivedAnswer {
-        ReceivedAnswer { asked, text, response: None }
+    fn received()(asked in asked(), text in maybe_text(), at in any::<Option<u64>>()) -> ReceivedAnswer {
+        ReceivedAnswer { asked, text, response: None, at }
     }
 }
 
@@ -157,6 +158,22 @@ fn the_estimated_size_includes_reasons() {
 fn check_refused(bytes: &[u8], why: &str) {
     let fault = Record::decode(bytes).unwrap_err();
     assert!(fault.to_string().starts_with("not a record of this format"), "{why}: {fault}");
+}
+
+/// A record that an earlier release wrote: its answers have no time.
+#[test]
+fn answers_without_a_time_are_read() {
+    let digest = [&[0x50][..], &[7; 16]].concat();
+    let head = [0x88, FORMAT, 0xf6, 0x02, 0x00];
+    let entry =
+        [&[0x81, 0x87, 0x00, 0x61, b'a', 0x01][..], &digest, &[0x01, 0xf4, 0x62, b'{', b'}']].concat();
+    let asked = [&[0x89, 0x61, b'b'][..], &digest, &[0x01, 0x01, 0xf6, 0xf6, 0xf6, 0xf6, 0xf6]].concat();
+    let received = [&[0x81, 0x82][..], &asked, &[0x62, b'{', b'}']].concat();
+    let record = Record::decode(&[&head[..], &entry, &received, &[0x80, 0x80]].concat()).unwrap();
+    assert!(
+        matches!(&record.entries[0].body, EntryBody::Answer { at: None, text: Some(text), .. } if text == "{}")
+    );
+    assert_eq!((record.received[0].at, record.received[0].text.as_deref()), (None, Some("{}")));
 }
 
 #[test]

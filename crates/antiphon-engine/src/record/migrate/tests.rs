@@ -32,9 +32,9 @@ fn record(words: &[&str]) -> Record {
             "pinned" => step(Some(digest), false),
             "select" => EntryBody::Select { winner: 0 },
             "checkpoint" => EntryBody::Checkpoint,
-            "answer" => EntryBody::Answer { digest, times: 1, text: None, refusal: false },
+            "answer" => EntryBody::Answer { digest, times: 1, text: None, refusal: false, at: None },
             "received" => {
-                record.received.push(ReceivedAnswer { asked, text: None, response: None });
+                record.received.push(ReceivedAnswer { asked, text: None, response: None, at: None });
                 continue;
             }
             _ => {

@@ -54,15 +54,17 @@ impl UrlRef {
     ) -> Result<VerifiedUrlRef, UrlRefError> {
         let person = principal.map(person);
         let opened =
-            runtime.sealer.open(text, &binding(person.as_ref()), runtime.clock.now()).map_err(|error| {
-                if error.reason() == Reason::UnknownKey {
-                    runtime.log_unknown_key();
-                }
-                if let Some(cause) = error.codec() {
-                    tracing::error!(cause = %escaped(&cause), "the codec did not open a reference");
-                }
-                refused(runtime, error.reason().as_str(), error.call_id())
-            })?;
+            runtime.sealing.sealer().open(text, &binding(person.as_ref()), runtime.clock.now()).map_err(
+                |error| {
+                    if error.reason() == Reason::UnknownKey {
+                        runtime.log_unknown_key();
+                    }
+                    if let Some(cause) = error.codec() {
+                        tracing::error!(cause = %escaped(&cause), "the codec did not open a reference");
+                    }
+                    refused(runtime, error.reason().as_str(), error.call_id())
+                },
+            )?;
         let call = opened.call.id();
         let key = String::from_utf8(opened.payload).map_err(|_| refused(runtime, "payload", Some(call)))?;
         Ok(VerifiedUrlRef { key, call })
@@ -88,7 +90,13 @@ impl UrlRef {
         };
         let person = ctx.principal().map(person);
         let sealed = runtime.with_call(|call| {
-            inner.sealer.seal(call, &binding(person.as_ref()), path.as_bytes(), URL_REF_WITHIN, time)
+            inner.sealing.sealer().seal(
+                call,
+                &binding(person.as_ref()),
+                path.as_bytes(),
+                URL_REF_WITHIN,
+                time,
+            )
         });
         let text =
             sealed.ok_or("the call could not begin")?.map_err(|fault| format!("no reference: {fault}"))?;

@@ -34,7 +34,7 @@ impl<'a> PendingRound<'a> {
     }
 
     fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), StopReason> {
-        let Pushed { session, outbox, scopes, wait } = self.pushed;
+        let Pushed { session, outbox, scopes, wait, .. } = self.pushed;
         let outbound = OutboundRequest::send(session, outbox, scopes, request, self.ids.get(key), *wait);
         self.pending.push((key.to_owned(), outbound.map_err(StopReason::Author)?));
         Ok(())

@@ -1,0 +1,114 @@
+//! Edits of key files: read, change, write to a new file, rename.
+
+use crate::failure::Failure;
+use antiphon::seal::{KeyFile, KeyRing};
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// Returns the ring of a key file.
+pub(crate) fn ring(file: &Path) -> Result<KeyRing, Failure> {
+    let text = fs::read_to_string(file).map_err(|fault| unreadable(file, &fault))?;
+    KeyRing::parse_file(&text).map_err(|error| invalid(file, &error))
+}
+
+/// Edits a key file in place: other programs read the old file or the new one, and nothing in between. Only the owner can
+/// read the new file. Without a file there is a new one, if `creates` is true.
+pub(crate) fn edit<T>(
+    file: &Path,
+    creates: bool,
+    edit: impl FnOnce(&mut KeyFile) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    // A link stays a link, and the file behind it is replaced.
+    let file = match fs::canonicalize(file) {
+        Ok(file) => file,
+        Err(fault) if creates && fault.kind() == io::ErrorKind::NotFound => file.to_owned(),
+        Err(fault) => return Err(unreadable(file, &fault)),
+    };
+    // The new file is the lock, too: a second edit at the same time would lose the first one.
+    let temporary = Temporary::create(&file)?;
+    let old = match fs::read_to_string(&file) {
+        Ok(text) => Some(text),
+        Err(fault) if creates && fault.kind() == io::ErrorKind::NotFound => None,
+        Err(fault) => return Err(unreadable(&file, &fault)),
+    };
+    let mut keys =
+        KeyFile::parse(old.as_deref().unwrap_or_default()).map_err(|error| invalid(&file, &error))?;
+    let done = edit(&mut keys)?;
+    keys.ring().map_err(|error| invalid(&file, &error))?;
+    temporary.replace(&file, keys.to_text().as_bytes()).map_err(|fault| {
+        Failure::usage(format!(
+            "key file {}: cannot be written, and stays as it was: {fault}",
+            file.display()
+        ))
+    })?;
+    Ok(done)
+}
+
+/// A new file beside the key file. Dropping the value removes it.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    fn create(of: &Path) -> Result<Self, Failure> {
+        let mut name = OsString::from(".");
+        name.push(of.file_name().unwrap_or_default());
+        name.push(".new");
+        let path = of.with_file_name(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => Err(Failure::usage(format!(
+                "{} exists: another edit runs, or was interrupted; then remove that file",
+                path.display()
+            ))),
+            Err(fault) => Err(Failure::usage(format!("{}: {fault}", path.display()))),
+        }
+    }
+
+    /// Writes the text and renames the file. The key file is the old one, or the new one with all of its text.
+    fn replace(mut self, file: &Path, text: &[u8]) -> io::Result<()> {
+        self.file.write_all(text)?;
+        #[cfg(unix)]
+        if let Ok(old) = fs::metadata(file) {
+            use std::os::unix::fs::MetadataExt as _;
+            // The servers may run as another user, who must be able to read the new file too.
+            let new = self.file.metadata()?;
+            if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+                std::os::unix::fs::fchown(&self.file, Some(old.uid()), Some(old.gid()))?;
+            }
+        }
+        self.file.sync_all()?;
+        fs::rename(&self.path, file)?;
+        // The rename itself is durable when its folder is.
+        #[cfg(unix)]
+        if let Some(folder) = file.parent() {
+            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After the rename there is nothing to remove.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn unreadable(file: &Path, fault: &io::Error) -> Failure {
+    Failure::usage(format!("key file {}: {fault}", file.display()))
+}
+
+fn invalid(file: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("key file {}: {error}", file.display()))
+}
