@@ -2,7 +2,7 @@
 
 use crate::{clock::seconds, request::admit::LegRequest};
 use antiphon_seal::{Principal, SealError, Sealer};
-use antiphon_store::{CallKey, Fingerprint};
+use antiphon_store::{CallKey, Fingerprint, mutant::is_mutant};
 use antiphon_wire::escaped;
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -80,7 +80,7 @@ impl RowSeal {
             method: request.request.method.to_string(),
             target: request.target.to_owned(),
             arguments: request.arguments.map(|arguments| arguments.get().to_owned()),
-            principal: principal.cloned(),
+            principal: principal.filter(|_| !is_mutant("outcome_without_principal")).cloned(),
             version: request.settings.version,
             keep,
         }

@@ -236,3 +236,22 @@ async fn a_client_that_takes_no_state_only_is_known_by_its_principal_and_request
     assert_eq!(effects.runs("charge"), 1);
     assert_eq!(result_text(&deliver(&one, &server, pick("a")).await), "a");
 }
+
+/// Two callers send the same bytes as their first request.
+#[tokio::test]
+async fn the_outcome_of_a_first_request_is_its_principals_own() {
+    use antiphon::{seal::Principal, server::Caller};
+    let (effects, (store, _)) = (Effects::default(), store());
+    let server_for = |name: &'static str| {
+        built(shop(&effects), &store, move |builder| {
+            let principal =
+                move |_: &Caller<'_>| Ok::<_, std::convert::Infallible>(Some(Principal::user(name)));
+            builder.write_ahead(true).state_only(|_| false).bind_principal(principal)
+        })
+    };
+    let (mut one, mut two) = (ToolCall::new(json!({})), ToolCall::new(json!({})));
+    let first = one.leg(&server_for("anna"), Value::Null).await;
+    let second = two.leg(&server_for("bert"), Value::Null).await;
+    assert_ne!(first, second);
+    assert_eq!((effects.runs("charge"), effects.distinct_keys("charge")), (2, 2));
+}
