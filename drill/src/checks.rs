@@ -135,6 +135,13 @@ impl Evidence<'_> {
                 steps_of(end).into_iter().filter(|step| !steps.contains_key(&(&*end.call, &**step)));
             broken.extend(missing.map(|step| format!("{} {step}: no effect", end.call)));
         }
+        // A step runs again after a fault only.
+        for end in self.ends_of(Level::Rerun).filter(|end| !self.has_cause(end)) {
+            let again = all.iter().filter(|((call, _), effects)| *call == end.call && effects.len() > 1);
+            broken.extend(
+                again.map(|(step, effects)| format!("{}, but nothing died", describe(step, effects))),
+            );
+        }
         let repeats: usize = all.iter().map(|(_, effects)| effects.len() - 1).sum();
         let words = format!(
             "rerun_after_crash: {repeats} repeats of {} steps, each under the key of its step",
@@ -203,20 +210,29 @@ impl Evidence<'_> {
                 Outcome::Refused(reason) => {
                     broken.push(format!("{} {}: {reason}", end.call, end.level.tool()))
                 }
-                Outcome::Unknown => {
-                    unknown += 1;
-                    let is_hit =
-                        self.faults.iter().any(|fault| fault.from <= end.until && fault.until >= end.from);
-                    if !is_hit && !self.state.cuts.contains(&end.call) {
-                        broken.push(format!("{}: outcome_unknown, but nothing died", end.call));
-                    }
-                }
+                Outcome::Unknown => unknown += 1,
+            }
+        }
+        // Nobody may have seen it for a call without a fault, whatever its end is.
+        let untouched = self.state.ends.iter().filter(|end| !self.has_cause(end));
+        let untouched: BTreeSet<&str> = untouched.map(|end| end.call.as_str()).collect();
+        for ((call, leg, _), by_answers) in &self.state.replies {
+            let is_unknown =
+                by_answers.values().any(|replies| replies.reasons.contains_key("outcome_unknown"));
+            if is_unknown && untouched.contains(call.as_str()) {
+                broken.push(format!("{call} leg {leg}: outcome_unknown, but nothing died"));
             }
         }
         let words = format!(
             "every call ends with a result or can be resumed, but for {unknown} `outcome_unknown`, each after a fault"
         );
         Verdict { rule: "I5", words, broken }
+    }
+
+    /// Returns true if a process had a fault during the call, or one of its requests was cut.
+    fn has_cause(&self, end: &CallEnd) -> bool {
+        let is_hit = self.faults.iter().any(|fault| fault.from <= end.until && fault.until >= end.from);
+        is_hit || self.state.cuts.contains(&end.call)
     }
 
     fn strangers(&self) -> Verdict {

@@ -4,18 +4,21 @@ use crate::{
     clock::micros,
     history::{CallEnd, History, Outcome, Rivalry, person_of},
     leg::{Leg, accept},
-    proxy::Proxy,
+    proxy::{Lost, Proxy},
     random::Random,
     tools::Level,
 };
 use serde_json::{Map, Value};
 use std::{
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 /// The time after which a person gives a call up.
-const CALL_LIMIT: Duration = Duration::from_secs(60);
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// The time after which a person sends a request again, and goes on waiting for the reply to the first one.
+const IMPATIENT: Duration = Duration::from_millis(1200);
 
 /// The script of all people.
 #[derive(Debug)]
@@ -106,10 +109,23 @@ impl Script {
         }
     }
 
+    /// Sends a request. If the reply is late, the request is sent once more, beside the first one.
+    async fn send(&self, leg: &Leg) -> Result<Value, Lost> {
+        let mut first = pin!(self.proxy.send(leg));
+        match tokio::time::timeout(IMPATIENT, &mut first).await {
+            Ok(reply) => reply,
+            Err(_) if self.repeats => {
+                self.proxy.later(leg.clone(), Duration::ZERO);
+                first.await
+            }
+            Err(_) => first.await,
+        }
+    }
+
     async fn attempt(&self, leg: &Leg, begin: Instant, random: &mut Random) -> Settled {
         let mut last = "no reply".to_owned();
         while begin.elapsed() < CALL_LIMIT {
-            if let Ok(reply) = self.proxy.send(leg).await {
+            if let Ok(reply) = self.send(leg).await {
                 if let Some(result) = reply.get("result") {
                     return Settled::Result(result.clone());
                 }
@@ -155,7 +171,7 @@ fn plan(random: &mut Random) -> String {
         plan.push_str(["s", "j", "w", "c", "ss", ""][usize::try_from(random.below(6)).unwrap_or_default()]);
         plan.push(if random.percent(25) { 'b' } else { 'q' });
     }
-    // The effect behind the last answer. One in twenty takes longer than the lease.
-    plan.push(if random.percent(5) { 'l' } else { 's' });
+    // The effect behind the last answer. One in ten takes longer than the lease.
+    plan.push(if random.percent(10) { 'l' } else { 's' });
     plan
 }
