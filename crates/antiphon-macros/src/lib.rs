@@ -241,7 +241,8 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Prompt, attribute.into(), item.into()))
 }
 
-/// Defines a resource from an async function, or a resource template if the URI has variables.
+/// Defines a resource from an async function, or a resource template if the URI has variables. A variable is written as
+/// `{name}`; other expressions of RFC 6570, such as `{+path}` and `{?query}`, do not compile.
 ///
 /// ```
 /// use antiphon::{resource, server::Server, wire::ResourceContents};

@@ -48,7 +48,11 @@ pub(crate) fn anchors(server: &Runtime, admitted: &Admitted<'_>) -> bool {
 }
 
 /// Claims the leg, if its tool runs at most once.
-pub(crate) async fn claim(server: &Arc<Runtime>, admitted: &Admitted<'_>) -> Result<ClaimResult, Refusal> {
+pub(crate) async fn claim(
+    server: &Arc<Runtime>,
+    admitted: &mut Admitted<'_>,
+) -> Result<ClaimResult, Refusal> {
+    admitted.load_record(server).await?;
     match row(server, admitted)? {
         None => Ok(ClaimResult::Run(None)),
         // Boxed, because it would enlarge the future of every call.

@@ -25,6 +25,7 @@ mod claimed_leg;
 mod fingerprint;
 mod outcome;
 mod settings;
+pub(crate) mod spill;
 mod step_record;
 
 pub(crate) use claim::{ClaimResult, claim};
@@ -59,6 +60,8 @@ pub(crate) struct Claims {
     pub(crate) options: ClaimOptions,
     /// The level of tools that set none.
     pub(crate) level: Level,
+    /// True if large records move to the store.
+    pub(crate) spills: bool,
     /// The second at which expired rows were removed last.
     swept: AtomicU64,
 }
@@ -116,8 +119,8 @@ const SWEEP_INTERVAL: u64 = 60;
 const SWEEP_LIMIT: usize = 1000;
 
 impl Claims {
-    pub(crate) fn new(store: Arc<dyn CallStore>, options: ClaimOptions, level: Level) -> Self {
-        Self { store, options, level, swept: AtomicU64::new(0) }
+    pub(crate) fn new(store: Arc<dyn CallStore>, options: ClaimOptions, level: Level, spills: bool) -> Self {
+        Self { store, options, level, spills, swept: AtomicU64::new(0) }
     }
 
     /// Returns the level of an item with these settings.

@@ -13,6 +13,7 @@ pub(crate) struct AtMostOnce {
     store: Option<Arc<dyn CallStore>>,
     options: ClaimOptions,
     pub(crate) level: Level,
+    spills: bool,
     single_instance: bool,
 }
 
@@ -29,18 +30,18 @@ impl AtMostOnce {
             };
         };
         // Each instance would grant its own claim of the same leg.
-        if level != Level::None
+        if (level != Level::None || self.spills)
             && store.reach() == StoreReach::Process
             && has_shared_keys
             && !self.single_instance
         {
             return Err(BuildError(
-                "other processes with the same keys do not see a store in memory, and could run the same leg: use a \
+                "other processes with the same keys do not see a store in memory, and could run the same leg or miss its record: use a \
                  store that all instances share, or say `.single_instance()` if there is one only"
                     .to_owned(),
             ));
         }
-        Ok(Some(Claims::new(store, self.options, self.level)))
+        Ok(Some(Claims::new(store, self.options, self.level, self.spills)))
     }
 }
 
@@ -87,6 +88,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn write_ahead(mut self, on: bool) -> Self {
         self.at_most_once.level = if on { Level::WriteAhead } else { Level::None };
+        self
+    }
+
+    /// Sets whether the record of a call moves to the store once it exceeds [`Limits::state`](crate::Limits::state):
+    /// the token then has its digest and its size. A record in the store has at most 8 MiB. Default: `false`; a call
+    /// with a larger record ends with an error.
+    #[must_use]
+    pub fn spill(mut self, on: bool) -> Self {
+        self.at_most_once.spills = on;
         self
     }
 

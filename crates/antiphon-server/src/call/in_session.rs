@@ -107,7 +107,7 @@ async fn ask(
     if missing != AskSupport::NONE {
         return Err(AskFailure::Refused(Refusal::Capability { missing }));
     }
-    let limits = server.limits.engine_limits();
+    let limits = server.engine_limits();
     let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }

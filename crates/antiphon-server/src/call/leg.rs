@@ -38,7 +38,7 @@ pub(crate) async fn run<T: Send + 'static>(
         LegStart::Enter(input) => input,
         LegStart::AskAgain(requests, record) => {
             let permit = admitted.permit(requests)?;
-            return admitted.seal(server, permit, &record, false).map(LegResult::InputRequired);
+            return admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired);
         }
     };
     let mut session = in_session::SessionPacing::default();
@@ -55,7 +55,7 @@ pub(crate) async fn run<T: Send + 'static>(
         match in_session::carrier(server, &admitted) {
             LegCarrier::Sealed => {
                 let permit = admitted.permit(round.requests)?;
-                return leg_end::seal(server, admitted, permit, *left).map(LegResult::InputRequired);
+                return leg_end::seal(server, admitted, permit, *left).await.map(LegResult::InputRequired);
             }
             // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
@@ -94,7 +94,7 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
-    let again = record.receive(admitted.call(), answer, &server.limits.engine_limits());
+    let again = record.receive(admitted.call(), answer, &server.engine_limits());
     let again =
         again.map_err(|stop| leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id()))?;
     Ok(if again.is_empty() {

@@ -75,10 +75,7 @@ fn failed<T>(
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
     let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
-    if !stays
-        && admitted.takes_state_only(server)
-        && left.suspend_before_error(&server.limits.engine_limits())
-    {
+    if !stays && admitted.takes_state_only(server) && left.suspend_before_error(&server.engine_limits()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();
@@ -92,7 +89,7 @@ fn failed<T>(
 }
 
 /// Seals the record. If it cannot be sealed, the error lists the completed steps.
-pub(crate) fn seal(
+pub(crate) async fn seal(
     server: &Runtime,
     mut admitted: Admitted<'_>,
     permit: Permit,
@@ -101,7 +98,10 @@ pub(crate) fn seal(
     let after_effect = left.has_new_step();
     let done = if after_effect { left.steps_done } else { Vec::new() };
     admitted.put_call(left.call);
-    admitted.seal(server, permit, &left.record, after_effect).map_err(|refusal| refusal.after_steps(done))
+    admitted
+        .seal(server, permit, &left.record, after_effect)
+        .await
+        .map_err(|refusal| refusal.after_steps(done))
 }
 
 /// Reports the cause of a failed request to the replay settings' observer.

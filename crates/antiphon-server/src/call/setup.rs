@@ -22,7 +22,7 @@ pub(crate) fn setup(
 ) -> Setup {
     let settings = admitted.leg().settings;
     Setup {
-        limits: server.limits.engine_limits(),
+        limits: server.engine_limits(),
         delivery: carrier.delivery(),
         purpose,
         migration: settings.migration.clone(),

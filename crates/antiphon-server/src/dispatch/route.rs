@@ -116,7 +116,7 @@ async fn call_tool(
         caller,
         logs,
     };
-    let admitted = leg::admit(server, leg)?;
+    let mut admitted = leg::admit(server, leg)?;
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     // > Malformed requests (requests that fail to satisfy CallToolRequest schema)
     if !arguments.starts_with('{') {
@@ -129,7 +129,7 @@ async fn call_tool(
         )))
         .into());
     }
-    let claim = match at_most_once::claim(server, &admitted).await? {
+    let claim = match at_most_once::claim(server, &mut admitted).await? {
         ClaimResult::Run(claim) => claim,
         ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
     };
@@ -193,7 +193,7 @@ async fn get_prompt(
         caller,
         logs: offered.profile.logging,
     };
-    let admitted = leg::admit(server, leg)?;
+    let mut admitted = leg::admit(server, leg)?;
     let text = request.params.arguments.map_or("{}", RawValue::get);
     let arguments: Map<String, Value> =
         serde_json::from_str(text).map_err(|_| Refusal::params("arguments must be an object of strings"))?;
@@ -206,7 +206,7 @@ async fn get_prompt(
     if let Some(argument) = prompt.definition.arguments.iter().find(missing) {
         return Err(Refusal::params(format!("The argument `{}` is missing", argument.name)));
     }
-    let claim = match at_most_once::claim(server, &admitted).await? {
+    let claim = match at_most_once::claim(server, &mut admitted).await? {
         ClaimResult::Run(claim) => claim,
         ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
     };
@@ -226,8 +226,8 @@ async fn read_resource(
     let logs = offered.profile.logging;
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     if let Some(resource) = lists.resources.get(uri) {
-        let admitted = leg::admit(server, leg(&resource.settings))?;
-        let claim = match at_most_once::claim(server, &admitted).await? {
+        let mut admitted = leg::admit(server, leg(&resource.settings))?;
+        let claim = match at_most_once::claim(server, &mut admitted).await? {
             ClaimResult::Run(claim) => claim,
             ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
         };
@@ -237,9 +237,9 @@ async fn read_resource(
     }
     for template in lists.templates.iter() {
         let Some(variables) = template.variables(uri) else { continue };
-        let admitted = leg::admit(server, leg(&template.settings))?;
+        let mut admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
-        let claim = match at_most_once::claim(server, &admitted).await? {
+        let claim = match at_most_once::claim(server, &mut admitted).await? {
             ClaimResult::Run(claim) => claim,
             ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
         };
