@@ -255,3 +255,37 @@ async fn the_outcome_of_a_first_request_is_its_principals_own() {
     assert_ne!(first, second);
     assert_eq!((effects.runs("charge"), effects.distinct_keys("charge")), (2, 2));
 }
+
+/// The first run has ended its last step when another run takes the leg over: only the commit shows it.
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_cannot_be_committed_does_not_leave() {
+    let (effects, (store, hand)) = (Effects::default(), store());
+    let slow = {
+        let effects = effects.clone();
+        tool(move |ctx| {
+            let effects = effects.clone();
+            async move {
+                effects.note("run", "");
+                let number = effects.runs("run");
+                ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
+                if number == 2 {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+                Ok(number.to_string())
+            }
+            .boxed()
+        })
+    };
+    let server = write_ahead(slow, &store);
+    let mut call = ToolCall::new(json!({}));
+    call.leg(&server, Value::Null).await;
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        hand.advance(Duration::from_secs(31));
+        deliver(&call, &server, Value::Null).await
+    };
+    let (first, other) = tokio::join!(deliver(&call, &server, Value::Null), other);
+    assert_eq!(result_text(&other), "3", "{other}");
+    assert_eq!(reason(&first), "in_flight", "{first}");
+    assert_eq!(effects.runs("charge"), 1);
+}
