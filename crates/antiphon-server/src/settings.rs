@@ -1,6 +1,5 @@
 //! The settings that tools, prompts and resources share.
 
-use crate::at_most_once::Level;
 use antiphon_engine::Migration;
 use antiphon_wire::AskSupport;
 use std::{
@@ -24,6 +23,15 @@ pub(crate) struct Settings {
     pub(crate) scopes: Vec<String>,
     /// True after a warning that a step runs before a question outside of the needs.
     pub(crate) order_reported: Arc<AtomicBool>,
+}
+
+/// The protection of a call against a second run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    #[default]
+    None,
+    SingleUse,
+    WriteAhead,
 }
 
 /// The treatment of a call that began under another version.
@@ -104,7 +112,7 @@ macro_rules! setters {
             /// [`ServerBuilder::single_use`](crate::ServerBuilder::single_use). Default: the server's.
             #[must_use]
             pub fn single_use(mut self, on: bool) -> Self {
-                use crate::at_most_once::Level;
+                use crate::settings::Level;
                 self.settings.at_most_once = Some(if on { Level::SingleUse } else { Level::None });
                 self
             }
@@ -114,7 +122,7 @@ macro_rules! setters {
             /// [`single_use`](Self::single_use). Default: the server's.
             #[must_use]
             pub fn write_ahead(mut self, on: bool) -> Self {
-                use crate::at_most_once::Level;
+                use crate::settings::Level;
                 self.settings.at_most_once = Some(if on { Level::WriteAhead } else { Level::None });
                 self
             }

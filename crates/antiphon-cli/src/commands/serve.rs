@@ -4,6 +4,7 @@ use crate::{
     args::ServeArgs,
     console,
     failure::{Exit, Failure},
+    store_file,
 };
 use antiphon::{
     seal::{KeyRing, Principal},
@@ -24,7 +25,8 @@ use tokio::net::TcpListener;
 const KEYS: &str = "ANTIPHON_KEYS";
 
 pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    let server = antiphon_demo::server(keys(args.key_file.as_deref())?)
+    let store = store_file::open(&args.store).await?;
+    let server = antiphon_demo::server_with_store(keys(args.key_file.as_deref())?, store)
         .map_err(|error| Failure::usage(error.to_string()))?;
     if args.stdio {
         return tokio::select! {

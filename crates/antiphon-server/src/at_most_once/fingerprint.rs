@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 /// Returns the digest of the answers to the questions of the last round. Other members of `inputResponses`, and the
 /// `_meta` of an answer, do not count. Late answers are dropped, so they do not count either.
-pub(super) fn fingerprint(
+pub(crate) fn fingerprint(
     secret: &CallSecret,
     record: &Record,
     responses: Option<&InputResponses>,

@@ -17,11 +17,10 @@ use crate::{
         setup::{leg_context, setup},
     },
     refusal::Refusal,
-    request::admit::Admitted,
+    request::{admit::Admitted, responses::received_responses},
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record};
-use antiphon_wire::InputResponses;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
@@ -73,16 +72,6 @@ enum LegStart {
     Enter(LegInput),
     /// Returned questions without a valid answer: only these are asked again.
     AskAgain(antiphon_wire::InputRequests, Record),
-}
-
-/// Returns the answers of a request that came in time. In a session, answers come by other messages.
-pub(crate) fn received_responses(admitted: &Admitted<'_>) -> Result<Option<InputResponses>, Refusal> {
-    if admitted.leg().request.session.is_some() {
-        return Ok(None);
-    }
-    let responses = read_responses(admitted.leg().request.params.input_responses)?;
-    // The recorded answers stay; late answers are dropped, and their questions are asked again.
-    Ok(responses.filter(|_| !admitted.late()))
 }
 
 fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
@@ -139,13 +128,6 @@ async fn enter<T: Send + 'static>(
     Ok(Ok(result))
 }
 
-/// > Servers **SHOULD** validate that the data provided by the client is a valid `InputResponses` object
-fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Refusal> {
-    text.map(|text| serde_json::from_str(text.get()))
-        .transpose()
-        .map_err(|_| Refusal::params("params.inputResponses must be an object"))
-}
-
 fn context(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
@@ -165,9 +147,9 @@ fn context(
         (None, _) => (Engine::begin(setup), responses),
     };
     let leg = admitted.leg();
-    Arc::new(ctx::LegContext {
-        unverified: unverified.filter(|responses| !responses.is_empty()),
-        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.logs),
-        ..leg_context(server, admitted, call, number, engine, carrier, claim)
-    })
+    // The context is large: it is changed where it is, and moved once.
+    let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
+    context.unverified = unverified.filter(|responses| !responses.is_empty());
+    context.emitter = Emitter::of(leg.request, leg.caller.outbox, leg.logs);
+    Arc::new(context)
 }
