@@ -33,7 +33,7 @@ pub(crate) struct Claims {
 #[non_exhaustive]
 pub struct ClaimOptions {
     /// The time until a run that does not renew its claim counts as dead. A run renews it after a third of this time.
-    /// Default: 30 seconds.
+    /// At least twice the `step_grace` of the [limits](crate::Limits::step_grace). Default: 30 seconds.
     pub lease: Duration,
     /// The time for which a second delivery of a request waits for the reply to the first one. Default: 10 seconds.
     pub wait: Duration,
@@ -126,7 +126,12 @@ pub(crate) struct AtMostOnce {
 
 impl AtMostOnce {
     /// Returns the claims of a server whose offers have at most this level.
-    pub(crate) fn claims(self, level: Level, has_shared_keys: bool) -> Result<Option<Claims>, BuildError> {
+    pub(crate) fn claims(
+        self,
+        level: Level,
+        has_shared_keys: bool,
+        step_grace: Duration,
+    ) -> Result<Option<Claims>, BuildError> {
         let Some(store) = self.store else {
             return match level {
                 Level::None => Ok(None),
@@ -147,6 +152,13 @@ impl AtMostOnce {
                  store that all instances share, or say `.single_instance()` if there is one only"
                     .to_owned(),
             ));
+        }
+        // A step of a cancelled request goes on alone, without a renewal of the lease.
+        if level != Level::None && self.options.lease < step_grace.saturating_mul(2) {
+            return Err(BuildError(format!(
+                "a lease of {:?} is too short for a `step_grace` of {step_grace:?}: a lease takes at least twice that time",
+                self.options.lease
+            )));
         }
         Ok(Some(Claims::new(store, self.options, self.level, self.spills)))
     }

@@ -10,7 +10,7 @@ use crate::{
     runtime::Runtime,
     settings::Level,
 };
-use antiphon_store::{CallStore, Fence};
+use antiphon_store::{CallStore, Fence, mutant::is_mutant};
 use antiphon_wire::escaped;
 use std::{
     fmt,
@@ -83,6 +83,9 @@ impl ClaimedLeg {
     async fn renew_until_lost(&self) {
         let NewClaim { store, fence, lease, .. } = &self.claim;
         let mut valid_until = Instant::now() + *lease;
+        if is_mutant("lease_not_renewed") {
+            std::future::pending::<()>().await;
+        }
         loop {
             tokio::time::sleep(*lease / 3).await;
             let begin = Instant::now();
@@ -123,7 +126,18 @@ impl ClaimedLeg {
                 Refusal::Internal
             },
         )?;
+        if is_mutant("commit_after_reply") {
+            let (store, fence) = (Arc::clone(&self.claim.store), self.claim.fence.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                store.commit(&fence, &sealed).await
+            });
+            return Ok(());
+        }
         let committed = repeated(|| self.claim.store.commit(&self.claim.fence, &sealed)).await;
+        if is_mutant("reply_without_fence") {
+            return Ok(());
+        }
         committed.map_err(|error| match error.is_fence_lost() {
             true => {
                 tracing::error!(call = %escaped(&self.claim.fence.call()), "another run took a leg over: this one is not committed");
@@ -161,6 +175,9 @@ impl ClaimedLeg {
 
     fn may_run_again(&self) -> bool {
         let is_recorded = self.writes_ahead() || self.steps.load(Ordering::Relaxed) == 0;
+        if is_mutant("release_after_step") {
+            return true;
+        }
         is_recorded && !self.is_interrupted.load(Ordering::Relaxed)
     }
 }

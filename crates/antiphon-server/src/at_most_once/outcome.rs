@@ -2,7 +2,7 @@
 
 use crate::clock::seconds;
 use antiphon_seal::{Binding, Principal, SealError, Sealer};
-use antiphon_store::{CallKey, Fingerprint};
+use antiphon_store::{CallKey, Fingerprint, mutant::is_mutant};
 use antiphon_wire::escaped;
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
@@ -80,7 +80,7 @@ impl RowSeal {
             method: request.method.to_owned(),
             target: request.target.to_owned(),
             arguments: request.arguments.map(ToOwned::to_owned),
-            principal: request.principal.cloned(),
+            principal: request.principal.filter(|_| !is_mutant("outcome_without_principal")).cloned(),
             version: request.tool_version,
             keep,
         }

@@ -6,7 +6,7 @@ use crate::at_most_once::{
     store_error::repeated,
 };
 use antiphon_engine::{StepFailure, StepOutcome, StopReason};
-use antiphon_store::{Appended, StepRecord, StoreError};
+use antiphon_store::{Appended, StepRecord, StoreError, mutant::is_mutant};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -52,7 +52,10 @@ impl ClaimedLeg {
                 Some(outcome) => StepBegin::Recorded(outcome),
                 None => StepBegin::Stop(StopReason::OutcomeUnknown { path: path.to_owned() }),
             },
-            None if earlier.is_interrupted() && !self.claim.reruns => {
+            None if earlier.is_interrupted()
+                && !self.claim.reruns
+                && !is_mutant("interrupted_step_runs_again") =>
+            {
                 self.earlier.put_back(path, earlier);
                 StepBegin::Interrupted { attempt: next - 1 }
             }
@@ -122,6 +125,9 @@ impl ClaimedLeg {
     /// Stores the start of an attempt. Returns false if another run has stored it before. The record holds the number of
     /// the run's fence: a start whose confirmation was lost is this run's own.
     async fn started(&self, path: &str, attempt: u32) -> Result<bool, StoreError> {
+        if is_mutant("start_not_stored") {
+            return Ok(true);
+        }
         let run = self.claim.fence.number().to_be_bytes();
         let record = StepRecord::started(self.name(path), attempt).with_value(run);
         let appended = repeated(|| self.claim.store.append(&self.claim.fence, &record)).await?;

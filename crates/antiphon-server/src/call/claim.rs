@@ -13,7 +13,9 @@ use crate::{
     settings::Level,
 };
 use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret, Principal};
-use antiphon_store::{CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written};
+use antiphon_store::{
+    CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written, mutant::is_mutant,
+};
 use antiphon_wire::{InputRequests, escaped};
 use serde::Deserialize;
 use std::{sync::Arc, time::Duration};
@@ -209,7 +211,10 @@ fn first_request(admitted: &Admitted<'_>, principal: &Principal) -> Option<CallK
     let id = serde_json::to_string(&leg.request.id).ok()?;
     let arguments = leg.arguments.map(serde_json::value::RawValue::get);
     let request = secret.request_digest(&leg.request.method, leg.target, arguments).ok()?.to_bytes();
-    let principal = secret.principal_digest(principal).to_bytes();
+    let principal = match is_mutant("outcome_without_principal") {
+        true => [0; 16],
+        false => secret.principal_digest(principal).to_bytes(),
+    };
     let all = [&principal[..], &request[..], id.as_bytes()].concat();
     Some(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
 }
