@@ -242,7 +242,8 @@ impl ClientBuilder {
     }
 
     /// Sets whether callbacks receive asks for URLs of any scheme. Default: `false`; only valid `http` and `https` URLs reach
-    /// them, and any other one ends the call with [`AskFault::Url`](crate::AskFault::Url).
+    /// them, and any other one ends the call with [`AskFault::Url`](crate::AskFault::Url). A call that is driven by hand
+    /// follows the same rule: [`PendingCall::answer`](crate::PendingCall::answer) refuses to agree to another URL.
     ///
     /// A URL such as `javascript://..`, `file://..` or `ms-msdt://..` may run code or start a program on the person's machine.
     /// With `true`, the callback must check the scheme: see [`UrlAsk::show`].

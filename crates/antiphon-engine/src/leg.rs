@@ -81,6 +81,8 @@ pub struct Setup {
     pub migration: Migration,
     /// If true, recorded steps that the handler does not reach do not end the call.
     pub lenient: bool,
+    /// If true, the leg ends with state only before its first new step.
+    pub anchor: bool,
     /// The time at which the leg begins, in Unix seconds.
     pub now: u64,
 }
@@ -114,6 +116,8 @@ pub struct Leg {
     running: Vec<SlotId>,
     /// The number of checkpoints that end the leg.
     ending_checkpoints: u32,
+    /// The number of new steps before which the leg ends.
+    anchored: u32,
     /// The number of futures that wait for abandoned steps.
     awaited_abandoned_steps: u32,
     /// True if a new step has begun or a `select` was decided: what follows has never happened before.
@@ -267,6 +271,7 @@ impl Leg {
             held_in_select: Vec::new(),
             running: Vec::new(),
             ending_checkpoints: 0,
+            anchored: 0,
             awaited_abandoned_steps: 0,
             is_past_history: false,
             used_stale_answer: false,

@@ -43,9 +43,23 @@ pub enum StopReason {
     Panicked(Option<String>),
     /// The handler took longer than its time limit.
     OutOfTime,
+    /// A step began in an earlier run of this leg, whose process died. Nobody knows whether it had its effect.
+    OutcomeUnknown {
+        /// The path of the step.
+        path: String,
+    },
+    /// The store did not confirm the record of a step. The text is for the log.
+    Store(String),
+    /// Another run of this leg has taken it over.
+    TakenOver,
 }
 
 impl StopReason {
+    /// Returns whether the records of this leg's steps are in a store, where the next run of the same leg finds them.
+    pub fn is_about_the_store(&self) -> bool {
+        matches!(self, Self::OutcomeUnknown { .. } | Self::Store(_) | Self::TakenOver)
+    }
+
     /// Returns one sentence for the log.
     pub fn describe(&self) -> String {
         match self {
@@ -55,6 +69,9 @@ impl StopReason {
             Self::Capability { path, .. } => format!("the client cannot be asked `{path}`"),
             Self::Panicked(text) => format!("the handler panicked: {}", text.as_deref().unwrap_or_default()),
             Self::OutOfTime => "the handler took longer than its time limit and was dropped".to_owned(),
+            Self::OutcomeUnknown { path } => format!("the outcome of the step `{path}` is unknown"),
+            Self::Store(cause) => format!("the store did not confirm a step: {cause}"),
+            Self::TakenOver => "another run of this leg has taken it over".to_owned(),
         }
     }
 }

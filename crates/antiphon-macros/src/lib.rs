@@ -153,6 +153,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `rename("create", "create_db")` | the new key of a step that another version has recorded |
 /// | `forget("warm_up", "ping")` | recorded steps or questions that the tool no longer has; they do not end the call |
 /// | `keep_stale("quote")` | steps whose outcome stays valid although an answer before them has changed |
+/// | `single_use`, `write_ahead`, `rerun_after_crash` | protects each state, or each step, against a second run: needs a store of calls |
 /// | `lenient_replay` | logs a warning for recorded steps that the tool does not reach, instead of ending the call |
 /// | `answer_timeout = "3d"` | the time that a person has for one round: a whole number and a unit, one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
 /// | `scopes("orders:write")` | the OAuth scopes that the access token must have |
@@ -230,7 +231,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_timeout`, `scopes`, `approved_by`, `needs` | as on a tool |
+/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `needs` | as on a tool |
 /// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | as on an argument of a tool |
 ///
 /// The type of an argument is `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
@@ -241,7 +242,8 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Prompt, attribute.into(), item.into()))
 }
 
-/// Defines a resource from an async function, or a resource template if the URI has variables.
+/// Defines a resource from an async function, or a resource template if the URI has variables. A variable is written as
+/// `{name}`; other expressions of RFC 6570, such as `{+path}` and `{?query}`, do not compile.
 ///
 /// ```
 /// use antiphon::{resource, server::Server, wire::ResourceContents};
@@ -272,7 +274,7 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | `"report://{year}/{id}"` | the URI, which must be the first value |
 /// | `name = ".."` | the name for programs. Default: the function's name |
 /// | `mime_type = ".."` | the media type of the contents |
-/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `answer_timeout`, `scopes`, `approved_by`, `needs` | as on a tool |
+/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `needs` | as on a tool |
 ///
 /// Each variable of the URI is a parameter of the same name, of type `String` or `&str`. A variable matches one or more
 /// characters other than `/`, and its value is percent-decoded. A decoded value can contain `/` and `..`, from `%2F`: a

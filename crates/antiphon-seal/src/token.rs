@@ -102,7 +102,29 @@ impl Sealer {
         now: SystemTime,
     ) -> Result<String, SealError> {
         let nonce = || call.take_nonce(now).map_or_else(random::bytes, Ok);
-        self.seal_with(nonce, call, binding, payload, ttl, now)
+        self.seal_with(nonce, call, binding, payload, ttl, now, self.max_token_len)
+    }
+
+    /// Returns `payload` sealed for a store, which keeps it for at most `ttl`. It opens only with
+    /// [`open_stored`](Self::open_stored), the same `purpose` and the same request, and never as the state of a
+    /// request. The limit for tokens does not hold here.
+    ///
+    /// # Errors
+    ///
+    /// As [`seal`](Self::seal).
+    pub fn seal_stored(
+        &self,
+        purpose: &str,
+        binding: &Binding<'_>,
+        payload: &[u8],
+        ttl: Duration,
+        now: SystemTime,
+    ) -> Result<String, SealError> {
+        let call = Call::begin(now, None).map_err(SealError::Entropy)?;
+        let nonce = || call.take_nonce(now).map_or_else(random::bytes, Ok);
+        let method = stored_method(purpose, binding);
+        let binding = Binding { method: &method, ..*binding };
+        self.seal_with(nonce, &call, &binding, payload, ttl, now, usize::MAX)
     }
 
     /// Does the same as [`seal`](Self::seal), with a nonce that a test vector gives.
@@ -116,9 +138,10 @@ impl Sealer {
         ttl: Duration,
         now: SystemTime,
     ) -> Result<String, SealError> {
-        self.seal_with(|| Ok(nonce), call, binding, payload, ttl, now)
+        self.seal_with(|| Ok(nonce), call, binding, payload, ttl, now, self.max_token_len)
     }
 
+    #[allow(clippy::too_many_arguments, reason = "private; three callers")]
     fn seal_with(
         &self,
         nonce: impl FnOnce() -> Result<[u8; 12], random::EntropyError>,
@@ -127,6 +150,7 @@ impl Sealer {
         payload: &[u8],
         ttl: Duration,
         now: SystemTime,
+        limit: usize,
     ) -> Result<String, SealError> {
         let audience = call.secret.audience_digest(&self.audience);
         let claims = NewClaims {
@@ -141,20 +165,15 @@ impl Sealer {
             Seal::Ring(rings) => {
                 let body = claims.encode(RingCipher::ROOM);
                 // The length is computed before the encryption, so nothing is encrypted in vain.
-                self.fits(rings.state.token_len(&body))?;
+                fits(rings.state.token_len(&body), limit)?;
                 Ok(rings.state.seal(nonce().map_err(SealError::Entropy)?, body))
             }
             Seal::Codec(codec) => {
                 let token = codec.seal(&claims.encode(Room::NONE)).map_err(SealError::Codec)?;
-                self.fits(token.len())?;
+                fits(token.len(), limit)?;
                 Ok(token)
             }
         }
-    }
-
-    fn fits(&self, actual: usize) -> Result<(), SealError> {
-        let limit = self.max_token_len;
-        if actual > limit { Err(SealError::TooLarge { limit, actual }) } else { Ok(()) }
     }
 
     /// Returns the state in `token`, if the token is authentic, in time, and was made for exactly this
@@ -186,6 +205,23 @@ impl Sealer {
         self.open_until(token, binding, Late::Allowed, now)
     }
 
+    /// Returns the payload that [`seal_stored`](Self::seal_stored) sealed for this purpose and this request.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_stored(
+        &self,
+        stored: &str,
+        purpose: &str,
+        binding: &Binding<'_>,
+        now: SystemTime,
+    ) -> Result<Vec<u8>, OpenError> {
+        let method = stored_method(purpose, binding);
+        let binding = Binding { method: &method, ..*binding };
+        self.open_unlimited(stored, &binding, Late::Refused, now).map(|opened| opened.payload)
+    }
+
     fn open_until(
         &self,
         token: &str,
@@ -196,6 +232,16 @@ impl Sealer {
         if token.len() > self.max_token_len {
             return Err(Reason::TooLong.into());
         }
+        self.open_unlimited(token, binding, late, now)
+    }
+
+    fn open_unlimited(
+        &self,
+        token: &str,
+        binding: &Binding<'_>,
+        late: Late,
+        now: SystemTime,
+    ) -> Result<Opened, OpenError> {
         let plaintext = match &self.seal {
             Seal::Ring(rings) => rings.state.open(token)?,
             Seal::Codec(codec) => Plaintext { bytes: Zeroizing::new(codec.open(token)?), min_issued_at: 0 },
@@ -206,6 +252,15 @@ impl Sealer {
         }
         verify(claims, binding, &self.audience, late, now)
     }
+}
+
+fn fits(actual: usize, limit: usize) -> Result<(), SealError> {
+    if actual > limit { Err(SealError::TooLarge { limit, actual }) } else { Ok(()) }
+}
+
+/// Returns the method that sealed data for a store are bound to: no method of a request contains a zero character.
+fn stored_method(purpose: &str, binding: &Binding<'_>) -> String {
+    format!("{purpose}\0{}", binding.method)
 }
 
 impl fmt::Debug for Sealer {

@@ -37,6 +37,7 @@ impl ServerBuilder {
     /// Names the tool, prompt, resource or setting that is wrong, and says what to change.
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
+        let has_shared_keys = !matches!(self.keys, Keys::Ephemeral);
         let sealing = sealing(self.keys, audience, self.instances, &self.limits, &self.clock)?;
         let call_timeout = match self.on_expired {
             OnExpired::Refuse => self.call_timeout,
@@ -71,6 +72,8 @@ impl ServerBuilder {
             resources: Arc::new(List::new(offered.resources, &profile)?),
             templates: Arc::new(List::new(offered.templates, &profile)?),
         };
+        let level = lists.most_protected().max(self.at_most_once.level);
+        let claims = self.at_most_once.claims(level, has_shared_keys)?;
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
         if self.show_errors {
@@ -83,6 +86,7 @@ impl ServerBuilder {
             name: self.info.name.clone(),
             server_info: ServerInfo { raw: written, members: server_info },
             sealing,
+            claims,
             identity: self.identity,
             accounts,
             request_budget,

@@ -3,6 +3,7 @@
 use crate::{
     BuildError, CacheHint, Caller, Clock, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, ReplayCheck,
     ReplayFault, Service,
+    at_most_once::AtMostOnce,
     define::{Offer, Offered, States},
     identity::caller::Identity,
     runtime::{Load, ShedWhen, replay::Replay, state_only::StateOnly},
@@ -39,6 +40,7 @@ pub struct ServerBuilder {
     pub(crate) replay: Replay,
     pub(crate) show_errors: bool,
     pub(crate) modern_only: bool,
+    pub(crate) at_most_once: AtMostOnce,
 }
 
 /// The source of the keys that seal state.
@@ -74,6 +76,7 @@ impl ServerBuilder {
             replay: Replay::default(),
             show_errors: false,
             modern_only: false,
+            at_most_once: AtMostOnce::default(),
         }
     }
 

@@ -16,6 +16,7 @@
 //! permitting and sealing require. A refusal becomes an error in one place, `refusal`.
 
 mod ask_error;
+mod at_most_once;
 mod build;
 mod build_error;
 mod builder;
@@ -54,6 +55,7 @@ mod subscribe;
 pub mod test_hooks;
 
 pub use ask_error::AskError;
+pub use at_most_once::ClaimOptions;
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{

@@ -2,7 +2,7 @@
 
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject};
 use serde_json::{Value, json};
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 /// The reason for which a request is refused. The code depends on whose fault it is; the text contains only what the
 /// caller may learn.
@@ -22,6 +22,11 @@ use std::borrow::Cow;
 /// | `Version` | -32602 | 400 | `version` |
 /// | `Diverged` | -32603 | 200 | `flow_diverged` |
 /// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
+/// | `Used` | -32602 | 400 | `used` |
+/// | `InFlight` | -32603 | 200 | `in_flight`, with `retryAfterMs` |
+/// | `OutcomeUnknown` | -32603 | 200 | `outcome_unknown`, with the step's key if it is known |
+/// | `Store` | -32603 | 200 | `store`, with `retryAfterMs` |
+/// | `Again` | as the first reply | as the first reply | as the first reply |
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
 /// | `UserFacing` | -32603 | 200 | none: the handler's own text |
 /// | `Internal` | -32603 | 200 | none: the cause is in the log |
@@ -54,6 +59,16 @@ pub(crate) enum Refusal {
     Diverged,
     /// A step has no outcome. The state stays valid. The cause is there during development only.
     StepFailed { path: String, cause: Option<String> },
+    /// The state was used before, with other answers, or the call is at a later state.
+    Used,
+    /// Another delivery of the same request is still running.
+    InFlight { retry_after: Duration },
+    /// The process that ran this leg died. Nobody knows whether its steps, or this step, had their effect.
+    OutcomeUnknown { step: Option<String> },
+    /// The store of calls does not work now. Nothing has run, or the reply is not confirmed.
+    Store,
+    /// The error that the same request received before.
+    Again(Box<ErrorObject>),
     /// URLs must be opened before the request is sent again, in a session whose version has this error.
     UrlsFirst(Box<ErrorObject>),
     /// A prompt or resource failed, with a text for the caller.
@@ -130,7 +145,22 @@ impl Refusal {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, text)
                     .with_data(json!({ "reason": "step_failed", "step": path }))
             }
-            Self::UrlsFirst(error) => (**error).clone(),
+            Self::Used => ErrorObject::invalid_params(
+                "This requestState was used before, and the call has gone on: start it again",
+            )
+            .with_data(reason("used")),
+            Self::InFlight { retry_after } => ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                "The same request is still running: send it again later",
+            )
+            .with_data(json!({ "reason": "in_flight", "retryAfterMs": millis(*retry_after) })),
+            Self::OutcomeUnknown { step } => outcome_unknown(step.as_deref()),
+            Self::Store => ErrorObject::new(
+                ErrorCode::INTERNAL_ERROR,
+                "The server's store does not work now: send the same request again later",
+            )
+            .with_data(json!({ "reason": "store", "retryAfterMs": 1000 })),
+            Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
             Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
             Self::AfterSteps { refusal, done } => {
@@ -152,6 +182,27 @@ impl Refusal {
             }
         }
     }
+}
+
+fn outcome_unknown(step: Option<&str>) -> ErrorObject {
+    let (text, data) = match step {
+        Some(step) => (
+            format!(
+                "The server stopped while the step `{step}` ran: it is unknown whether the step had its effect"
+            ),
+            json!({ "reason": "outcome_unknown", "step": step }),
+        ),
+        None => (
+            "The server stopped while this request ran: it is unknown what it has done".to_owned(),
+            reason("outcome_unknown"),
+        ),
+    };
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(data)
+}
+
+/// Returns a time in milliseconds, from 100 to one minute.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).clamp(100, 60_000)
 }
 
 fn reason(name: &str) -> Value {

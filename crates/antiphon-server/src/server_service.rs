@@ -113,7 +113,7 @@ impl MessageSession for ServerSession {
     }
 
     fn respond(&self, response: Response<'_>, caller: &Caller<'_>) -> Result<(), ReplyMessage> {
-        self.session.take_response_of(response, caller)
+        self.session.take_response_of(&self.server, response, caller)
     }
 
     async fn send_messages(&self, outbox: &Outbox) {

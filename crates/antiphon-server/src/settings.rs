@@ -1,5 +1,6 @@
 //! The settings that tools, prompts and resources share.
 
+use crate::at_most_once::Level;
 use antiphon_engine::Migration;
 use antiphon_seal::Principal;
 use antiphon_wire::AskSupport;
@@ -18,6 +19,10 @@ pub(crate) struct Settings {
     pub(crate) on_version: OnVersion,
     pub(crate) migration: Migration,
     pub(crate) lenient_replay: bool,
+    /// The protection against a second run; `None` is the server's.
+    pub(crate) at_most_once: Option<Level>,
+    /// True if a leg whose run died is run again.
+    pub(crate) rerun_after_crash: bool,
     pub(crate) scopes: Vec<String>,
     /// The callers whose answers are accepted.
     pub(crate) approved_by: ApprovedBy,
@@ -32,6 +37,11 @@ pub(crate) struct ApprovedBy(Option<Arc<Approves>>);
 type Approves = dyn Fn(&Principal) -> bool + Send + Sync;
 
 impl ApprovedBy {
+    /// Returns whether there is a rule.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Returns whether an answer of this caller is accepted. A rule accepts nobody who is not authenticated.
     pub(crate) fn permits(&self, principal: Option<&Principal>) -> bool {
         self.0.as_ref().is_none_or(|approves| principal.is_some_and(|principal| approves(principal)))
@@ -135,6 +145,34 @@ macro_rules! setters {
             #[must_use]
             pub fn lenient_replay(mut self, on: bool) -> Self {
                 self.settings.lenient_replay = on;
+                self
+            }
+
+            /// Sets whether each state of a call is used at most once: see
+            /// [`ServerBuilder::single_use`](crate::ServerBuilder::single_use). Default: the server's.
+            #[must_use]
+            pub fn single_use(mut self, on: bool) -> Self {
+                use crate::at_most_once::Level;
+                self.settings.at_most_once = Some(if on { Level::SingleUse } else { Level::None });
+                self
+            }
+
+            /// Sets whether the start and the end of each step are stored: see
+            /// [`ServerBuilder::write_ahead`](crate::ServerBuilder::write_ahead). It includes
+            /// [`single_use`](Self::single_use). Default: the server's.
+            #[must_use]
+            pub fn write_ahead(mut self, on: bool) -> Self {
+                use crate::at_most_once::Level;
+                self.settings.at_most_once = Some(if on { Level::WriteAhead } else { Level::None });
+                self
+            }
+
+            /// Sets whether a leg whose process died runs again, with all steps that have no stored outcome. Such steps
+            /// run at least once, under the same idempotency key. Default: `false`; the call is refused as
+            /// `outcome_unknown`.
+            #[must_use]
+            pub fn rerun_after_crash(mut self, on: bool) -> Self {
+                self.settings.rerun_after_crash = on;
                 self
             }
         }

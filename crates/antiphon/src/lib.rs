@@ -12,6 +12,8 @@ pub mod seal;
 pub mod serve;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
+pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod wire;

@@ -44,14 +44,21 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &AnswerFlags) -> 
     );
     let open = pending.missing();
     let mut missing = Vec::new();
-    for (key, ask) in asks.iter().filter(|(key, _)| open.iter().any(|name| name == key)) {
+    for (at, (key, ask)) in
+        asks.iter().enumerate().filter(|(_, (key, _))| open.iter().any(|name| name == key))
+    {
         let result = match ask {
             InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }) => {
                 let scripted = answers.to(key, &keys, Some(requested_schema))?;
                 answer_form(&Question { key, header: &header, message }, requested_schema, scripted)?
             }
             InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
-                let scripted = answers.to(key, &keys, None)?;
+                let mut scripted = answers.to(key, &keys, None)?;
+                // In a session, the key is an id that the server made for this call, and that nobody knows before.
+                if scripted.action.is_none() && !pending.has_state() {
+                    let number = (at + 1).to_string();
+                    scripted = answers.to(&number, &[&number], None)?;
+                }
                 answer_url(&Question { key, header: &header, message }, url, &scripted)?
             }
             other => {

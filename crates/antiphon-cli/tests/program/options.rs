@@ -294,12 +294,10 @@ fn the_demo_server_has_a_path_and_a_limit() {
     run(["serve-demo", "--path", "tools"]).fails(2, "must begin with `/`");
 }
 
-/// A server that never has a result: it answers with state alone, or requires the same page again and again.
-#[test]
-fn a_server_that_only_says_not_yet_does_not_hold_the_program() {
-    let loop_of = |answer: &str| {
-        format!(
-            r#"while read -r line; do
+/// The script of a server that opens a session, and gives this answer to each other request.
+fn always(answer: &str) -> String {
+    format!(
+        r#"while read -r line; do
 case "$line" in
 *'"notifications/'*) continue ;;
 *'"initialize"'*) answer='"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}' ;;
@@ -308,15 +306,19 @@ esac
 id=${{line#*\"id\":}}; id=${{id%%,*}}
 echo '{{"jsonrpc":"2.0","id":'"$id"','"$answer"'}}'
 done"#
-        )
-    };
+    )
+}
+
+/// A server that never has a result: it answers with state alone, or requires the same page again and again.
+#[test]
+fn a_server_that_only_says_not_yet_does_not_hold_the_program() {
     let state = r#""result":{"resultType":"input_required","requestState":"s"}"#;
     let page = r#""error":{"code":-32042,"message":"later","data":{"elicitations":[{"mode":"url","elicitationId":"page","url":"https://example.com/","message":"Log in."}]}}"#;
     for (mode, answer, says) in [
         ("2026-07-28", state, "keeps answering `not yet`"),
         ("legacy", page, "still requires the same page after 1s"),
     ] {
-        let script = loop_of(answer);
+        let script = always(answer);
         let words = [
             "call",
             "x",
@@ -334,4 +336,29 @@ done"#
         let run = run(words);
         assert!(run.code == 4 && run.stderr.contains(says), "{mode}: {run:?}");
     }
+}
+
+/// The ids of pages that must be opened first are made by the server for each call: the command line uses their numbers.
+#[test]
+fn pages_that_a_session_requires_have_numbers() {
+    let page = |id: &str| {
+        format!(
+            r#"{{"mode":"url","elicitationId":"{id}","url":"https://example.com/{id}","message":"Log in."}}"#
+        )
+    };
+    let answer = format!(
+        r#""error":{{"code":-32042,"message":"later","data":{{"elicitations":[{},{}]}}}}"#,
+        page("7f3a"),
+        page("90bc")
+    );
+    let script = always(&answer);
+    let call = |flags: &[&str]| {
+        let words = ["call", "x", "--wait", "1", "--mode", "legacy"];
+        run(words.iter().chain(flags).copied().chain(["--", "sh", "-c", &script]))
+    };
+    let both = call(&["--answer", "1=accept", "--answer", "2=accept"]);
+    assert!(both.code == 4 && both.stderr.contains("still requires the same page"), "{both:?}");
+    let declined = call(&["--answer", "1=accept", "--answer", "90bc=decline"]);
+    assert!(declined.code == 4 && declined.stderr.contains("-32042"), "{declined:?}");
+    call(&["--answer", "1=accept"]).fails(3, "90bc");
 }

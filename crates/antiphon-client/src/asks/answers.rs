@@ -1,5 +1,6 @@
 //! Checks answers before they are sent. An answer is parsed as the kind of ask that it answers.
 
+use crate::asks::consent::show_url;
 use antiphon_wire::{
     Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, FieldFault, FormSchema, InputRequest,
     ListRootsResult, escaped,
@@ -33,6 +34,9 @@ pub enum AnswerFault {
     CannotDecline(AskKind),
     /// A root is not a `file://` URI.
     NotAFileRoot,
+    /// The answer agrees to a URL that is not valid, or neither `http` nor `https`.
+    /// [`any_url_scheme`](crate::ClientBuilder::any_url_scheme) permits other URLs.
+    NotAWebUrl,
 }
 
 impl AnswerError {
@@ -87,6 +91,12 @@ impl fmt::Display for AnswerError {
             }
             AnswerFault::NotAFileRoot => {
                 write!(f, "the answer to `{key}` has a root that is not a `file://` URI")
+            }
+            AnswerFault::NotAWebUrl => {
+                write!(
+                    f,
+                    "nobody can agree to `{key}`: it is not a valid http or https URL; decline or cancel it"
+                )
             }
         }
     }
@@ -166,6 +176,23 @@ fn checked_elicit(
         _ => None,
     };
     Ok(given)
+}
+
+/// Refuses the consent to a URL that is neither `http` nor `https`.
+///
+/// > The `url` parameter **MUST** contain a valid URL.
+pub(crate) fn refuse_other_schemes(
+    key: &str,
+    ask: &InputRequest,
+    answer: &impl Serialize,
+) -> Result<(), AnswerError> {
+    let InputRequest::Elicit(ElicitRequest::Url { url, .. }) = ask else { return Ok(()) };
+    let given = raw(answer).and_then(|answer| read::<ElicitResult>(&answer));
+    let agrees = given.is_some_and(|given| given.action == Action::Accept);
+    if agrees && show_url(url).is_err() {
+        return Err(AnswerError::new(key, AnswerFault::NotAWebUrl));
+    }
+    Ok(())
 }
 
 /// The content of a form, checked, defaults filled.

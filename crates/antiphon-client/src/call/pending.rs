@@ -2,7 +2,7 @@
 
 use crate::{
     asks::{
-        answers::{AnswerError, AnswerFault, checked},
+        answers::{AnswerError, AnswerFault, checked, refuse_other_schemes},
         round::AskRound,
     },
     call::definition::{Call, CallOptions},
@@ -37,11 +37,18 @@ pub struct PendingCall {
     call: Call,
     round: AskRound,
     state: Option<String>,
+    /// True if the client permits URLs of any scheme.
+    any_url_scheme: bool,
 }
 
 impl PendingCall {
     pub(crate) fn new(server: ServerIdentity, call: Call, round: AskRound, state: Option<String>) -> Self {
-        Self { server, call, round, state }
+        Self { server, call, round, state, any_url_scheme: false }
+    }
+
+    /// The same pending call, with the setting of its client for URLs that are neither `http` nor `https`.
+    pub(crate) fn with_any_url_scheme(self, on: bool) -> Self {
+        Self { any_url_scheme: on, ..self }
     }
 
     /// The server that asks.
@@ -88,11 +95,15 @@ impl PendingCall {
 
     /// Sets an answer: an [`ElicitResult`], [`CreateMessageResult`](antiphon_wire::CreateMessageResult) or
     /// [`ListRootsResult`](antiphon_wire::ListRootsResult), or JSON of the same shape. It is checked against the ask,
-    /// and a form's defaults are filled in.
+    /// and a form's defaults are filled in. Only `http` and `https` URLs can be agreed to, unless the client that made the
+    /// call permits [any scheme](crate::ClientBuilder::any_url_scheme).
     ///
     /// # Errors
     /// [`AnswerError`] if no ask has this key, or the answer does not fit. Nothing is changed then.
     pub fn answer(&mut self, key: &str, answer: &impl Serialize) -> Result<(), AnswerError> {
+        if !self.any_url_scheme {
+            refuse_other_schemes(key, self.round.ask(key)?, answer)?;
+        }
         self.round.answer(key, answer)
     }
 
@@ -139,13 +150,16 @@ impl PendingCall {
     }
 
     /// The answers and the state of the next leg, in the server's order. Answers are checked once more: a pending call may
-    /// have been written and read in between.
-    pub(crate) fn outgoing(&self) -> Result<Outgoing<'_>, NotReady> {
+    /// have been written and read in between. `any_url_scheme` is the setting of the client that sends them.
+    pub(crate) fn outgoing(&self, any_url_scheme: bool) -> Result<Outgoing<'_>, NotReady> {
         let mut answers = InputResponses::new();
         for (key, ask) in self.round.asks.iter() {
             let Some(answer) = self.round.answers.get(key) else {
                 return Err(NotReady::Missing(self.missing()));
             };
+            if !any_url_scheme {
+                refuse_other_schemes(key, ask, &answer).map_err(NotReady::Bad)?;
+            }
             let answer: Box<RawValue> = checked(key, ask, answer).map_err(NotReady::Bad)?;
             // A raw value is JSON already.
             let _ = answers.insert(key, &answer);
@@ -178,6 +192,8 @@ struct PendingCallOut<'a> {
     answers: &'a InputResponses,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    any_url_scheme: bool,
 }
 
 #[derive(Deserialize)]
@@ -193,6 +209,8 @@ struct PendingCallIn {
     answers: InputResponses,
     #[serde(default)]
     state: Option<String>,
+    #[serde(default)]
+    any_url_scheme: bool,
 }
 
 /// A version of the format that can be read here.
@@ -213,19 +231,20 @@ impl<'de> Deserialize<'de> for KnownFormat {
 
 impl Serialize for PendingCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { server, call, round, state } = self;
+        let Self { server, call, round, state, any_url_scheme } = self;
         let AskRound { number, asks, answers } = round;
-        let state = state.as_deref();
-        PendingCallOut { version: FORMAT, server, call, round: *number, asks, answers, state }
+        let (version, state) = (FORMAT, state.as_deref());
+        let any_url_scheme = *any_url_scheme;
+        PendingCallOut { version, server, call, round: *number, asks, answers, state, any_url_scheme }
             .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for PendingCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PendingCallIn { server, call, round: number, asks, answers, state, .. } =
+        let PendingCallIn { server, call, round: number, asks, answers, state, any_url_scheme, .. } =
             PendingCallIn::deserialize(deserializer)?;
-        Ok(Self { server, call, round: AskRound { number, asks, answers }, state })
+        Ok(Self { server, call, round: AskRound { number, asks, answers }, state, any_url_scheme })
     }
 }
 

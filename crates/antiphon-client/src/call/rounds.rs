@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         let mut with = Outgoing::default();
         if let Some(pending) = &self.pending {
             belongs_here(core, pending)?;
-            with = pending.outgoing().map_err(kind_of)?;
+            with = pending.outgoing(core.handlers.any_url_scheme).map_err(kind_of)?;
             if is_url_round(pending)
                 && let Some(session) = self.connection().current_session()
             {
@@ -181,7 +181,8 @@ impl<'a> Run<'a> {
         let before = self.pending.as_ref().map_or(0, PendingCall::round);
         let number = before.saturating_add(u32::from(!asks.is_empty()));
         let round = AskRound::new(number, asks);
-        let mut pending = PendingCall::new(self.core().identity(), self.call.clone(), round, state);
+        let mut pending = PendingCall::new(self.core().identity(), self.call.clone(), round, state)
+            .with_any_url_scheme(self.core().handlers.any_url_scheme);
         if let Some(before) = &self.pending
             && is_url_round(&pending)
             && self.connection().current_session().is_some()

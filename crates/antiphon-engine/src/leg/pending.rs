@@ -57,7 +57,7 @@ impl Leg {
 
     /// Returns `true` if a question is asked, or a checkpoint is about to end the leg.
     pub fn waits_for_client(&self) -> bool {
-        self.slots.asking() > 0 || self.ending_checkpoints > 0
+        self.slots.asking() > 0 || self.ending_checkpoints > 0 || self.anchored > 0
     }
 
     /// Returns `true` if this future still asks.

@@ -172,6 +172,8 @@ pub(super) enum StepPhase {
     Held,
     /// A new step that may begin.
     Released,
+    /// A new step before which the leg ends.
+    Anchored,
     Running {
         wake: Arc<StepWaker>,
         round: u32,

@@ -1,7 +1,7 @@
 //! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
-    Leg, Purpose, RESERVED_SPACE, Recorded, Status,
+    Delivery, Leg, Purpose, RESERVED_SPACE, Recorded, Status,
     slot::{Slot, SlotId, SlotState, SlotWaker, StepPhase, WakerId},
     slots::Counter,
 };
@@ -101,7 +101,11 @@ impl Leg {
                 self.set_phase(id, StepPhase::Held);
                 self.held.push(id);
             }
-            StepPhase::Recorded(_) | StepPhase::Held | StepPhase::Running { .. } | StepPhase::Abandoned => {}
+            StepPhase::Recorded(_)
+            | StepPhase::Held
+            | StepPhase::Anchored
+            | StepPhase::Running { .. }
+            | StepPhase::Abandoned => {}
         }
         self.register(id, waker);
         StepPoll::Pending
@@ -143,6 +147,13 @@ impl Leg {
         if self.setup.purpose == Purpose::DryRun {
             self.observations.would_run.get_or_insert_with(|| path.clone());
             self.stop(StopReason::Author(format!("the step `{path}` does not run in a dry run")));
+            return StepPoll::Pending;
+        }
+        if self.setup.anchor && self.setup.delivery == Delivery::NextLeg {
+            // The step runs in the next leg, whose state tells it from a second delivery of the same request.
+            self.set_phase(id, StepPhase::Anchored);
+            self.anchored += 1;
+            self.register(id, waker);
             return StepPoll::Pending;
         }
         // The space is reserved before the effect, because the outcome must fit afterwards.
@@ -210,6 +221,13 @@ impl Leg {
     pub fn fail_step(&mut self, id: SlotId, cause: String) {
         if let Some((slot, ..)) = self.stop_running(id) {
             self.stop(StopReason::StepFailed { path: slot.path.to_string(), cause });
+        }
+    }
+
+    /// Stops the leg for this reason, which a step met while it ran.
+    pub fn stop_in_step(&mut self, id: SlotId, reason: StopReason) {
+        if self.stop_running(id).is_some() {
+            self.stop(reason);
         }
     }
 
@@ -296,6 +314,7 @@ impl Leg {
                     self.observations.note_dropped(EntryKind::Step, &slot.path);
                 }
             }
+            StepPhase::Anchored => self.anchored = self.anchored.saturating_sub(1),
             StepPhase::Running { .. } => {}
         }
     }

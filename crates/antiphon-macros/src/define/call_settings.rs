@@ -95,6 +95,12 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
         setters.extend(quote! { .on_version(::antiphon::server::OnVersion::#choice) });
     }
     setters.extend(migration(settings, keeps)?);
+    for flag in ["single_use", "write_ahead", "rerun_after_crash"] {
+        if let Some(on) = settings.flag(flag)? {
+            let setter = quote::format_ident!("{flag}");
+            setters.extend(quote! { .#setter(#on) });
+        }
+    }
     if settings.flag("lenient_replay")? == Some(true) {
         setters.extend(quote! { .lenient_replay(true) });
     }

@@ -111,7 +111,7 @@ async fn ask(
     if !pushed.may_answer && requests.iter().any(is_elicitation) {
         return Err(AskFailure::Refused(Refusal::NotApprover));
     }
-    let limits = server.limits.engine_limits();
+    let limits = server.engine_limits();
     let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }

@@ -5,6 +5,7 @@
 
 use crate::{
     HandlerOutcome,
+    at_most_once::ClaimedLeg,
     call::{DriveResult, Round, result::LegResult},
     refusal::Refusal,
     request::admit::{Admitted, Permit},
@@ -13,6 +14,7 @@ use crate::{
 use antiphon_engine::{LegOutput, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
+use std::time::Duration;
 
 /// The end of a leg within its call.
 pub(crate) enum LegEnd<T> {
@@ -26,6 +28,7 @@ pub(crate) enum LegEnd<T> {
 pub(crate) fn settle<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
+    claim: Option<&ClaimedLeg>,
     result: DriveResult<T>,
 ) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
@@ -37,9 +40,9 @@ pub(crate) fn settle<T>(
                 return Ok(LegEnd::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
-            return failed(server, admitted, StopReason::Capability { path, missing }, left);
+            return failed(server, admitted, claim, StopReason::Capability { path, missing }, left);
         }
-        DriveResult::Stopped(stop, left) => return failed(server, admitted, stop, left),
+        DriveResult::Stopped(stop, left) => return failed(server, admitted, claim, stop, left),
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
@@ -64,12 +67,15 @@ pub(crate) fn settle<T>(
 fn failed<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
+    claim: Option<&ClaimedLeg>,
     stop: StopReason,
     mut left: Box<LegOutput>,
 ) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
-    if admitted.takes_state_only(server) && left.suspend_before_error(&server.limits.engine_limits()) {
+    // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
+    let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
+    if !stays && admitted.takes_state_only(server) && left.suspend_before_error(&server.engine_limits()) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();
@@ -77,12 +83,13 @@ fn failed<T>(
     }
     let refusal = refuse(server, target, stop, call);
     // In a session no state has left the server: a new call repeats all steps.
-    let is_lost = left.has_new_step() || admitted.leg().request.session.is_some();
+    let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
+    let is_lost = !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();
     Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
 }
 
 /// Seals the record. If it cannot be sealed, the error lists the completed steps.
-pub(crate) fn seal(
+pub(crate) async fn seal(
     server: &Runtime,
     mut admitted: Admitted<'_>,
     permit: Permit,
@@ -91,7 +98,10 @@ pub(crate) fn seal(
     let after_effect = left.has_new_step();
     let done = if after_effect { left.steps_done } else { Vec::new() };
     admitted.put_call(left.call);
-    admitted.seal(server, permit, &left.record, after_effect).map_err(|refusal| refusal.after_steps(done))
+    admitted
+        .seal(server, permit, &left.record, after_effect)
+        .await
+        .map_err(|refusal| refusal.after_steps(done))
 }
 
 /// Reports the cause of a failed request to the replay settings' observer.
@@ -144,6 +154,18 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
         StopReason::Panicked(cause) => {
             tracing::error!(target = ?escaped(target), call, cause = cause.as_deref().map(|text| debug(escaped(text).limit(CAUSE))), "a request panicked");
             server.hidden(&format!("the handler panicked: {}", cause.unwrap_or_default()))
+        }
+        StopReason::OutcomeUnknown { path } => {
+            tracing::error!(target = ?escaped(target), call, path, "a run of this leg died in a step: its effect is unknown");
+            Refusal::OutcomeUnknown { step: Some(path) }
+        }
+        StopReason::Store(cause) => {
+            tracing::error!(target = ?escaped(target), call, cause = %escaped(&cause).limit(CAUSE), "the store did not confirm a step");
+            Refusal::Store
+        }
+        StopReason::TakenOver => {
+            tracing::error!(target = ?escaped(target), call, "another run took this leg over");
+            Refusal::InFlight { retry_after: Duration::from_secs(1) }
         }
         StopReason::OutOfTime => {
             tracing::error!(target = ?escaped(target), call, "a handler took too long and was dropped");

@@ -1,6 +1,9 @@
 //! The state that a running handler, its futures and its driver share.
 
-use crate::{AskError, call::carrier::LegCarrier, clock::seconds, limits::Limits, runtime::Runtime};
+use crate::{
+    AskError, at_most_once::ClaimedLeg, call::carrier::LegCarrier, clock::seconds, limits::Limits,
+    runtime::Runtime,
+};
 use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
 use antiphon_wire::escaped;
@@ -22,6 +25,8 @@ pub(crate) struct LegRuntime {
     refusals: Mutex<Vec<AskError>>,
     server: Arc<Runtime>,
     carrier: LegCarrier,
+    /// The claim of this leg in the server's store, if it has one.
+    claim: Option<Arc<ClaimedLeg>>,
 }
 
 thread_local! {
@@ -49,8 +54,24 @@ impl Drop for ScopeGuard<'_> {
 }
 
 impl LegRuntime {
-    pub(crate) fn new(leg: Leg, server: Arc<Runtime>, carrier: LegCarrier) -> Self {
-        Self { leg: Mutex::new(leg), tasks: Mutex::default(), refusals: Mutex::default(), server, carrier }
+    pub(crate) fn new(
+        leg: Leg,
+        server: Arc<Runtime>,
+        carrier: LegCarrier,
+        claim: Option<Arc<ClaimedLeg>>,
+    ) -> Self {
+        Self {
+            leg: Mutex::new(leg),
+            tasks: Mutex::default(),
+            refusals: Mutex::default(),
+            server,
+            carrier,
+            claim,
+        }
+    }
+
+    pub(crate) fn claim(&self) -> Option<&Arc<ClaimedLeg>> {
+        self.claim.as_ref()
     }
 
     pub(crate) fn carrier(&self) -> &LegCarrier {

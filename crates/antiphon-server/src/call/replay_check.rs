@@ -125,7 +125,7 @@ impl<'a> ReplayRun<'a> {
         let setup = setup(self.server, self.admitted, &carrier, Purpose::DryRun);
         let engine = Leg::dry_run(call, left.record.clone(), setup);
         let leg = self.admitted.leg_number().saturating_add(1);
-        let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier));
+        let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier, None));
         let result = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
                 // The handler is dropped after a panic, so no broken invariant is observed.

@@ -1,9 +1,14 @@
 //! The input and the result of one leg.
 
-use crate::call::DriveResult;
+use crate::{
+    at_most_once::{ClaimedLeg, StoredReply},
+    call::DriveResult,
+    refusal::Refusal,
+};
 use antiphon_engine::Record;
 use antiphon_wire::{InputRequiredResult, InputResponses};
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 
 /// The result of a leg.
 pub(crate) enum LegResult<T> {
@@ -15,6 +20,27 @@ pub(crate) enum LegResult<T> {
     Failed(Option<String>),
     /// The resource does not exist.
     NotFound,
+    /// The reply to an earlier delivery of the same request.
+    Again(StoredReply),
+}
+
+/// The end of a leg, before its reply is written. If the leg was claimed, the reply is committed first.
+pub(crate) struct LegReply<T> {
+    pub(crate) result: Result<LegResult<T>, Refusal>,
+    pub(crate) claim: Option<Arc<ClaimedLeg>>,
+}
+
+impl<T> LegReply<T> {
+    /// Returns the reply with another result, made from a result that is not an error.
+    pub(crate) fn map(self, change: impl FnOnce(LegResult<T>) -> Result<LegResult<T>, Refusal>) -> Self {
+        Self { result: self.result.and_then(change), claim: self.claim }
+    }
+}
+
+impl<T> From<LegResult<T>> for LegReply<T> {
+    fn from(result: LegResult<T>) -> Self {
+        Self { result: Ok(result), claim: None }
+    }
 }
 
 /// The future of a handler that is ready to run.

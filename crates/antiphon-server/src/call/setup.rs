@@ -2,6 +2,7 @@
 
 use crate::{
     Request,
+    at_most_once::{ClaimedLeg, claim::anchors},
     call::{LegCarrier, LegRuntime, ctx},
     clock::seconds,
     receipt::ReceiptRequest,
@@ -22,11 +23,12 @@ pub(crate) fn setup(
 ) -> Setup {
     let settings = admitted.leg().settings;
     Setup {
-        limits: server.limits.engine_limits(),
+        limits: server.engine_limits(),
         delivery: carrier.delivery(),
         purpose,
         migration: settings.migration.clone(),
         lenient: settings.lenient_replay,
+        anchor: purpose != Purpose::DryRun && anchors(server, admitted),
         now: seconds(server.clock.now()),
     }
 }
@@ -39,6 +41,7 @@ pub(crate) fn leg_context(
     number: u16,
     mut engine: Engine,
     carrier: LegCarrier,
+    claim: Option<Arc<ClaimedLeg>>,
 ) -> ctx::LegContext {
     let leg = admitted.leg();
     // Only the later legs of a call, and sessions, have answers.
@@ -58,7 +61,7 @@ pub(crate) fn leg_context(
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         emitter: None,
-        runtime: LegRuntime::new(engine, Arc::clone(server), carrier),
+        runtime: LegRuntime::new(engine, Arc::clone(server), carrier, claim),
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::{
     Caller, Completing, Completions, Request,
     call::permit::ConcurrencyPermit,
-    identity::scopes::require_scopes,
     offer::{completion::RunCompleter, registry::Registry},
     refusal::Refusal,
     runtime::{CAUSE, Runtime},
@@ -25,7 +24,7 @@ pub(crate) async fn complete(
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take the caller for an anonymous one.
     let principal = server.identified(&request.method, caller)?;
-    let Some(completer) = find(registry, &params, caller)? else {
+    let Some(completer) = find(server, registry, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
     let Some(_slot) = ConcurrencyPermit::take(server, request, caller, principal.as_ref()) else {
@@ -57,6 +56,7 @@ pub(crate) async fn complete(
 /// Returns the completer of the argument; `None` if it has none. Suggestions reveal data, so they require the scopes of
 /// their prompt or template.
 fn find<'a>(
+    server: &Runtime,
     registry: &'a Registry,
     params: &CompleteParams,
     caller: &Caller<'_>,
@@ -69,7 +69,7 @@ fn find<'a>(
             // > Invalid prompt name: `-32602` (Invalid params)
             let prompt =
                 lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
-            require_scopes(&prompt.settings.scopes, caller)?;
+            server.require_scopes(&prompt.settings.scopes, caller)?;
             let is_known = prompt.definition.arguments.iter().any(|known| known.name == argument);
             if is_known { Ok(prompt.completers.get(argument)) } else { Err(unknown()) }
         }
@@ -82,7 +82,7 @@ fn find<'a>(
                 lists.templates.iter().find(|template| template.variables(uri).is_some())
             });
             if let Some(template) = template {
-                require_scopes(&template.settings.scopes, caller)?;
+                server.require_scopes(&template.settings.scopes, caller)?;
             }
             match template {
                 Some(template) if template.has_variable(argument) => Ok(template.completers.get(argument)),

@@ -2,7 +2,6 @@
 
 use crate::{
     Caller, Limits, ReplyMessage, Request,
-    identity::scopes::require_scopes,
     offer::{profile::Profile, registry::Registry},
     outbox::{MessageKind, Outbox},
     refusal::Refusal,
@@ -59,7 +58,7 @@ pub(crate) fn open(
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     let accepted = accept(&offered.profile, &server.limits, params.notifications)?;
-    require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
+    server.require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
     let handle = server.subscriptions.join(accepted.lists, accepted.uris, &server.limits)?;
     let sender = NotificationSender { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message

@@ -2,7 +2,11 @@
 
 use crate::{
     CacheHint, Caller, Error, Request,
-    call::{leg, result::LegResult},
+    at_most_once::{self, ClaimResult, ClaimedLeg, StoredReply},
+    call::{
+        leg,
+        result::{LegReply, LegResult},
+    },
     dispatch::{
         complete::complete,
         listen::{self, Subscription},
@@ -10,7 +14,7 @@ use crate::{
     offer::{
         list::{List, ListItem},
         profile::Profile,
-        registry::{Lists, Registry},
+        registry::{Lists, RegisteredTool, Registry},
     },
     refusal::Refusal,
     reply::{HasMeta, WithServerInfo},
@@ -21,8 +25,12 @@ use crate::{
 use antiphon_wire::{
     CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method, write_result,
 };
+use futures_util::future::BoxFuture;
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 use std::sync::Arc;
 
 /// The outcome of a routed request.
@@ -55,9 +63,19 @@ pub(crate) async fn route(
             let result = complete(server, now, request, caller).await?;
             write(request, &WithServerInfo { result: &result, server_info: &server.server_info.raw })
         }
-        method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
-        method::PROMPTS_GET => finish(server, request, get_prompt(server, now, request, caller).await?),
-        method::RESOURCES_READ => finish(server, request, read_resource(server, now, request, caller).await?),
+        method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ => {
+            let finished = match &*request.method {
+                method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
+                method::PROMPTS_GET => {
+                    finish(server, request, get_prompt(server, now, request, caller).await?)
+                }
+                _ => finish(server, request, read_resource(server, now, request, caller).await?),
+            };
+            match finished {
+                Finished::Written(body) => body,
+                Finished::Commits(commit) => commit.await,
+            }
+        }
         method::SUBSCRIPTIONS_LISTEN => {
             return listen::open(server, now, request, caller).map(RouteOutcome::Open);
         }
@@ -84,7 +102,7 @@ async fn call_tool(
     offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
-) -> Result<LegResult<CallToolResult>, Refusal> {
+) -> Result<LegReply<CallToolResult>, Refusal> {
     let name = target(request, "name")?;
     let registered =
         offered.lists.tools.get(name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
@@ -98,7 +116,7 @@ async fn call_tool(
         caller,
         logs,
     };
-    let admitted = leg::admit(server, leg)?;
+    let mut admitted = leg::admit(server, leg)?;
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     // > Malformed requests (requests that fail to satisfy CallToolRequest schema)
     if !arguments.starts_with('{') {
@@ -108,12 +126,26 @@ async fn call_tool(
     if let Some(faults) = registered.input.faults(arguments) {
         return Ok(LegResult::Complete(CallToolResult::error(format!(
             "Invalid arguments for tool {name}: {faults}"
-        ))));
+        )))
+        .into());
     }
-    let result =
-        leg::run(server, admitted, |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string()))
-            .await?;
-    Ok(match result {
+    let claim = match at_most_once::claim(server, &mut admitted).await? {
+        ClaimResult::Run(claim) => claim,
+        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+    };
+    let run = |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string());
+    let result = leg::run(server, admitted, claim.clone(), run).await;
+    Ok(LegReply { result, claim }.map(|result| Ok(tool_result(server, registered, name, result))))
+}
+
+/// Converts the failures of a tool to results, and checks a result against the tool's output schema.
+fn tool_result(
+    server: &Runtime,
+    registered: &RegisteredTool,
+    name: &str,
+    result: LegResult<CallToolResult>,
+) -> LegResult<CallToolResult> {
+    match result {
         LegResult::BadArguments(text) => {
             LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
         }
@@ -136,8 +168,8 @@ async fn call_tool(
                 }
             }
         }
-        asked @ LegResult::InputRequired(_) => asked,
-    })
+        asked @ (LegResult::InputRequired(_) | LegResult::Again(_)) => asked,
+    }
 }
 
 fn failed(tool: &str) -> CallToolResult {
@@ -149,7 +181,7 @@ async fn get_prompt(
     offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
-) -> Result<LegResult<GetPromptResult>, Refusal> {
+) -> Result<LegReply<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
     let prompt =
         offered.lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
@@ -161,7 +193,7 @@ async fn get_prompt(
         caller,
         logs: offered.profile.logging,
     };
-    let admitted = leg::admit(server, leg)?;
+    let mut admitted = leg::admit(server, leg)?;
     let text = request.params.arguments.map_or("{}", RawValue::get);
     let arguments: Map<String, Value> =
         serde_json::from_str(text).map_err(|_| Refusal::params("arguments must be an object of strings"))?;
@@ -174,9 +206,13 @@ async fn get_prompt(
     if let Some(argument) = prompt.definition.arguments.iter().find(missing) {
         return Err(Refusal::params(format!("The argument `{}` is missing", argument.name)));
     }
-    failing(
-        leg::run(server, admitted, |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string())).await?,
-    )
+    let claim = match at_most_once::claim(server, &mut admitted).await? {
+        ClaimResult::Run(claim) => claim,
+        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+    };
+    let run = |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string());
+    let result = leg::run(server, admitted, claim.clone(), run).await;
+    Ok(LegReply { result, claim }.map(failing))
 }
 
 async fn read_resource(
@@ -184,22 +220,32 @@ async fn read_resource(
     offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
-) -> Result<LegResult<ReadResourceResult>, Refusal> {
+) -> Result<LegReply<ReadResourceResult>, Refusal> {
     let uri = target(request, "uri")?;
     let lists = &offered.lists;
     let logs = offered.profile.logging;
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     if let Some(resource) = lists.resources.get(uri) {
-        let admitted = leg::admit(server, leg(&resource.settings))?;
-        let result = leg::run(server, admitted, |ctx| Ok((resource.run)(ctx))).await?;
-        return failing(found(with_cache_hint(request, result, resource.cache), uri)?);
+        let mut admitted = leg::admit(server, leg(&resource.settings))?;
+        let claim = match at_most_once::claim(server, &mut admitted).await? {
+            ClaimResult::Run(claim) => claim,
+            ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+        };
+        let result = leg::run(server, admitted, claim.clone(), |ctx| Ok((resource.run)(ctx))).await;
+        return Ok(LegReply { result, claim }
+            .map(|result| failing(found(with_cache_hint(request, result, resource.cache), uri)?)));
     }
     for template in lists.templates.iter() {
         let Some(variables) = template.variables(uri) else { continue };
-        let admitted = leg::admit(server, leg(&template.settings))?;
+        let mut admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
-        let result = leg::run(server, admitted, run).await?;
-        return failing(found(with_cache_hint(request, result, template.cache), uri)?);
+        let claim = match at_most_once::claim(server, &mut admitted).await? {
+            ClaimResult::Run(claim) => claim,
+            ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+        };
+        let result = leg::run(server, admitted, claim.clone(), run).await;
+        return Ok(LegReply { result, claim }
+            .map(|result| failing(found(with_cache_hint(request, result, template.cache), uri)?)));
     }
     Err(Refusal::NotFound { uri: uri.to_owned() })
 }
@@ -245,8 +291,73 @@ fn target<'a>(request: &'a Request<'_>, member: &'static str) -> Result<&'a str,
     value.text().ok_or_else(|| Refusal::params(format!("params.{member} must be a string")))
 }
 
-fn finish<T: HasMeta + Serialize + SessionResult>(
-    server: &Arc<Runtime>,
+/// Writes the reply of a leg. The reply of a claimed leg is committed before it leaves.
+fn finish<'a, T: HasMeta + Serialize + SessionResult + Send + 'a>(
+    server: &'a Arc<Runtime>,
+    request: &'a Request<'_>,
+    reply: LegReply<T>,
+) -> Finished<'a> {
+    let LegReply { result, claim } = reply;
+    match claim {
+        None => Finished::Written(result.and_then(|result| write_leg(server, request, result))),
+        Some(claim) => Finished::Commits(Box::pin(async move {
+            match result {
+                Ok(result) => committed(server, request, &claim, result).await,
+                Err(refusal) => {
+                    refused_after_claim(&claim, &refusal).await?;
+                    Err(refusal)
+                }
+            }
+        })),
+    }
+}
+
+/// The written reply of a leg. An enum and no async function: the future of a request that is not claimed stays small.
+enum Finished<'a> {
+    Written(Result<Vec<u8>, Refusal>),
+    Commits(BoxFuture<'a, Result<Vec<u8>, Refusal>>),
+}
+
+/// Writes and commits the reply of a claimed leg.
+async fn committed<T: HasMeta + Serialize + SessionResult>(
+    server: &Runtime,
+    request: &Request<'_>,
+    claim: &ClaimedLeg,
+    result: LegResult<T>,
+) -> Result<Vec<u8>, Refusal> {
+    let asks = matches!(result, LegResult::InputRequired(_));
+    let body = write_leg(server, request, result)?;
+    let result = result_of(&body)?;
+    let reply = if asks { StoredReply::Questions(result) } else { StoredReply::Result(result) };
+    claim.commit(&reply).await?;
+    Ok(body)
+}
+
+/// Gives a claimed leg back that failed, or commits its error if steps have run whose record is lost.
+async fn refused_after_claim(claim: &ClaimedLeg, refusal: &Refusal) -> Result<(), Refusal> {
+    match refusal {
+        Refusal::AfterSteps { .. } => {
+            let error = to_raw_value(&refusal.to_error()).map_err(|_| Refusal::Internal)?;
+            claim.commit(&StoredReply::Error(error)).await
+        }
+        _ => {
+            claim.release().await;
+            Ok(())
+        }
+    }
+}
+
+/// Returns the result in the body of a response.
+fn result_of(body: &[u8]) -> Result<Box<RawValue>, Refusal> {
+    #[derive(serde::Deserialize)]
+    struct Response {
+        result: Box<RawValue>,
+    }
+    serde_json::from_slice::<Response>(body).map(|response| response.result).map_err(|_| Refusal::Internal)
+}
+
+fn write_leg<T: HasMeta + Serialize + SessionResult>(
+    server: &Runtime,
     request: &Request<'_>,
     result: LegResult<T>,
 ) -> Result<Vec<u8>, Refusal> {
@@ -262,6 +373,11 @@ fn finish<T: HasMeta + Serialize + SessionResult>(
             }
         },
         LegResult::InputRequired(result) => encode(request, &WithServerInfo { result: &result, server_info }),
+        LegResult::Again(StoredReply::Result(text) | StoredReply::Questions(text)) => encode(request, &text),
+        LegResult::Again(StoredReply::Error(text)) => {
+            let error = serde_json::from_str(text.get()).map_err(|_| Refusal::Internal)?;
+            Err(Refusal::Again(Box::new(error)))
+        }
         // The caller has converted these variants already.
         LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
     }

@@ -1,29 +1,42 @@
 //! Scopes: the rights that a token has to hold.
 
-use crate::{Caller, refusal::Refusal};
+use crate::{
+    Caller,
+    refusal::Refusal,
+    refusal_log::{Loudness, log_refusal},
+};
 
 /// Refuses a caller whose token lacks one of these scopes.
 ///
 /// Scopes apply over HTTP only. Where there are no headers (stdio, memory) nobody is authenticated: the owner of the
 /// process may use everything.
 ///
+/// `refused` counts a refusal with its cause, and returns the level at which it is logged.
+///
 /// > servers **SHOULD** include all scopes required for the current operation in a single challenge
-pub(crate) fn require_scopes(needed: &[String], caller: &Caller<'_>) -> Result<(), Refusal> {
+pub(crate) fn require_scopes(
+    needed: &[String],
+    caller: &Caller<'_>,
+    refused: impl FnOnce(&str) -> Loudness,
+) -> Result<(), Refusal> {
     if needed.is_empty() || caller.headers.is_none() {
         return Ok(());
     }
     let Some(bearer) = caller.bearer() else {
-        tracing::error!(
-            ?needed,
-            "an item requires scopes, but no token is verified here: refused (use HttpOptions::authorize, or leave a \
-             Bearer in the extensions of the request)"
+        log_refusal!(
+            refused("scopes without a token"),
+            { ?needed },
+            "an item requires scopes, but no token is verified here: refused (use HttpOptions::authorize, or leave a Bearer in \
+             the extensions of the request)"
         );
         return Err(Refusal::Scope { needed: needed.to_vec() });
     };
     if needed.iter().all(|scope| bearer.has_scope(scope)) {
         return Ok(());
     }
-    tracing::info!(?needed, ?bearer, "a token has too few scopes: refused");
+    // Only the author chooses the text of this cause.
+    let loudness = refused(&format!("scopes {needed:?}"));
+    log_refusal!(loudness, { ?needed, ?bearer }, "a token has too few scopes: refused");
     Err(Refusal::Scope { needed: needed.to_vec() })
 }
 

@@ -1,9 +1,8 @@
 //! One request of a session.
 
 use crate::{
-    Caller, ReplyMessage, Server, dispatch::route::RouteOutcome, identity::scopes::require_scopes,
-    read::read_object, refusal::Refusal, request::receive::Request, session::session::Session,
-    subscribe::registry::SubscriptionHandle,
+    Caller, ReplyMessage, Server, dispatch::route::RouteOutcome, read::read_object, refusal::Refusal,
+    request::receive::Request, session::session::Session, subscribe::registry::SubscriptionHandle,
 };
 use antiphon_wire::{
     AskSupport, ErrorObject, RequestId, RequestMeta, RequestParams, SetLevelParams, SubscribeParams, method,
@@ -174,7 +173,7 @@ impl Session {
         let params: SubscribeParams = params_of(request)?;
         let inner = &server.0;
         let scopes = inner.registry.load().lists.scopes_of(std::slice::from_ref(&params.uri));
-        require_scopes(&scopes, caller)?;
+        inner.runtime.require_scopes(&scopes, caller)?;
         subscription.add_uri(params.uri, &inner.runtime.limits).map_err(|refusal| refusal.to_error().into())
     }
 

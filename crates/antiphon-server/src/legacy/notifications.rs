@@ -1,6 +1,6 @@
 //! Notifications of a session that belong to no request.
 
-use crate::{Caller, ReplyMessage, identity::scopes::require_scopes};
+use crate::{Caller, ReplyMessage};
 use crate::{
     Server,
     dispatch::listen::notification_of,
@@ -66,15 +66,19 @@ impl Session {
     ) -> Result<(), ReplyMessage> {
         let Some(subscription) = &self.0.subscription else { return Ok(()) };
         let scopes = server.0.registry.load().lists.scopes_of(&subscription.named_uris());
-        Self::check_scopes(&scopes, caller)
+        Self::check_scopes(server, &scopes, caller)
     }
 
     /// Checks that this caller's token has all of these scopes.
     ///
     /// # Errors
     /// The reply to a caller whose token lacks one.
-    pub(crate) fn check_scopes(scopes: &[String], caller: &Caller<'_>) -> Result<(), ReplyMessage> {
-        require_scopes(scopes, caller).map_err(|refusal| {
+    pub(crate) fn check_scopes(
+        server: &Server,
+        scopes: &[String],
+        caller: &Caller<'_>,
+    ) -> Result<(), ReplyMessage> {
+        server.0.runtime.require_scopes(scopes, caller).map_err(|refusal| {
             ReplyMessage::error(None, &crate::session::downgrade_refusal(&refusal)).refused_by(refusal)
         })
     }
@@ -86,12 +90,13 @@ impl Session {
     /// The reply to a caller whose token lacks one of the scopes; the request still waits.
     pub(crate) fn take_response_of(
         &self,
+        server: &Server,
         response: Response<'_>,
         caller: &Caller<'_>,
     ) -> Result<(), ReplyMessage> {
         let id = response.id.as_ref().and_then(RequestId::as_u64);
         let scopes = id.and_then(|id| self.state().pending.get(&id).map(|pending| pending.scopes.clone()));
-        Self::check_scopes(&scopes.unwrap_or_default(), caller)?;
+        Self::check_scopes(server, &scopes.unwrap_or_default(), caller)?;
         self.take_response(response);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use crate::{
     BuildError, Prompt, Resource, ResourceTemplate, Tool,
+    at_most_once::Level,
     offer::{
         check::{InputCheck, OutputCheck, SchemaOrigin},
         list::{List, ListItem},
@@ -53,6 +54,16 @@ pub(crate) struct RegisteredTool {
 }
 
 impl Lists {
+    /// Returns the highest protection that an offer sets for itself.
+    pub(crate) fn most_protected(&self) -> Level {
+        let tools = self.tools.iter().map(|tool| &tool.tool.settings);
+        let prompts = self.prompts.iter().map(|prompt| &prompt.settings);
+        let resources = self.resources.iter().map(|resource| &resource.settings);
+        let templates = self.templates.iter().map(|template| &template.settings);
+        let all = tools.chain(prompts).chain(resources).chain(templates);
+        all.filter_map(|settings| settings.at_most_once).max().unwrap_or_default()
+    }
+
     /// Returns the scopes that a caller's token needs to read all of these resources.
     pub(crate) fn scopes_of(&self, uris: &[String]) -> Vec<String> {
         let scopes = |uri: &String| match self.resources.get(uri) {

@@ -83,7 +83,8 @@ pub struct ResourceTemplate {
 
 impl ResourceTemplate {
     /// Returns the resources whose URIs match the template, such as `report://{id}`. Each `{name}` matches one or more
-    /// characters of the URI other than `/`. `A` receives the values as strings, percent-decoded. A decoded value may
+    /// characters of the URI other than `/`. Other expressions of RFC 6570, such as `{+path}` and `{?query}`, are not
+    /// supported: the server does not build. `A` receives the values as strings, percent-decoded. A decoded value may
     /// contain `/` and `..`, from `%2F`: a handler that uses it as a path must check it.
     pub fn new<A, F, R>(uri_template: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where

@@ -22,7 +22,10 @@ impl UriTemplate {
         while let Some((literal, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').ok_or("a `{` has no `}`")?;
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
-                return Err(format!("`{{{name}}}` is not a simple variable"));
+                return Err(format!(
+                    "`{{{name}}}` is not a simple variable: the name of a variable, without the operators of RFC 6570, such \
+                     as `+` and `?`"
+                ));
             }
             if literal.is_empty() && matches!(parts.last(), Some(Part::Variable(_))) {
                 return Err(format!("nothing separates `{{{name}}}` from the variable before it"));

@@ -2,8 +2,8 @@
 
 use crate::{
     Caller, Error, OnExpired, OnVersion, Request,
+    at_most_once::spill::{self, Spilled},
     clock::seconds,
-    identity::scopes::require_scopes,
     limits::{LEG_WARNING, RECORD_WARNING},
     refusal::Refusal,
     refusal_log::log_refusal,
@@ -51,23 +51,53 @@ pub(crate) struct Admitted<'a> {
     /// The call in its present leg; `None` on the first leg.
     call: Option<Call>,
     record: Option<Record>,
+    /// The record in the store that the state names, until it is loaded.
+    spilled: Option<SpilledRecord>,
     /// True if the state had expired: the answers that came with it are dropped.
     late: bool,
+    /// The last Unix second at which the state could be accepted; 0 without a state.
+    accepted_until: u64,
 }
 
 /// The proof that the client declared the capabilities for all of these questions.
 pub(crate) struct Permit(InputRequests);
 
+/// A stored record, and the version of the tool that wrote it.
+#[derive(Clone, Copy)]
+pub(crate) struct SpilledRecord {
+    pub(crate) spilled: Spilled,
+    pub(crate) call: CallId,
+    tool_version: u32,
+}
+
+/// A state that belongs to its request. Its record is in the token or in the store.
+struct OpenedState {
+    call: Call,
+    record: Option<Record>,
+    spilled: Option<SpilledRecord>,
+    late: bool,
+    accepted_until: u64,
+}
+
 /// Admits a request, or refuses it.
 pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitted<'a>, Refusal> {
     let names = leg.request.unique_names()?;
     // Checked before the state is opened, whose content is only for callers with these scopes.
-    require_scopes(&leg.settings.scopes, leg.caller)?;
+    server.require_scopes(&leg.settings.scopes, leg.caller)?;
     let principal = server.identity.of(leg.caller);
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
         (Ok(principal), None) => {
-            return Ok(Admitted { leg, _names: names, principal, call: None, record: None, late: false });
+            return Ok(Admitted {
+                leg,
+                _names: names,
+                principal,
+                call: None,
+                record: None,
+                spilled: None,
+                late: false,
+                accepted_until: 0,
+            });
         }
         // A handler would take the caller for an anonymous one.
         (Err(cause), state) => {
@@ -75,7 +105,8 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
-    let (call, record, late) = open(server, &leg, principal.as_ref(), state)?;
+    let OpenedState { call, record, spilled, late, accepted_until } =
+        open(server, &leg, principal.as_ref(), state)?;
     // The state is authentic, bound and in time: from here on the caller is legitimate, and may learn the reason of an
     // error.
     let id = call.id();
@@ -84,7 +115,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %escaped(&id), target = ?escaped(leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, _names: names, principal, call: Some(call), record: Some(record), late })
+    Ok(Admitted { leg, _names: names, principal, call: Some(call), record, spilled, late, accepted_until })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -94,7 +125,7 @@ fn open(
     leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
-) -> Result<(Call, Record, bool), Refusal> {
+) -> Result<OpenedState, Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         let (method, target) = (escaped(&leg.request.method), escaped(leg.target));
@@ -125,23 +156,34 @@ fn open(
         }
         refuse(error.reason().as_str(), error.call_id())
     })?;
-    let mut record =
-        Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(opened.call.id())))?;
-    if opened.tool_version != leg.settings.version {
-        let (was, is) = (opened.tool_version, leg.settings.version);
-        tracing::info!(call = %escaped(&opened.call.id()), target = ?escaped(leg.target), was, is, "a call of another version");
-        match leg.settings.on_version {
-            OnVersion::Keep => {
-                for collision in record.migrate(&leg.settings.migration) {
-                    let path = collision.path;
-                    tracing::error!(path = %escaped(&path), "a migration renames a step to the path of another recorded step");
-                }
-            }
-            OnVersion::Reject => return Err(Refusal::Version),
-            OnVersion::Restart => record = record.without_history(),
-        }
+    let (late, accepted_until, id) = (opened.expired, opened.accepted_until, opened.call.id());
+    if let Some(spilled) = Spilled::decode(&opened.payload) {
+        let spilled = Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version });
+        return Ok(OpenedState { call: opened.call, record: None, spilled, late, accepted_until });
     }
-    Ok((opened.call, record, opened.expired))
+    let record = Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(id)))?;
+    let record = Some(migrated(leg, id, opened.tool_version, record)?);
+    Ok(OpenedState { call: opened.call, record, spilled: None, late, accepted_until })
+}
+
+/// Converts a record that another version of the tool has written.
+fn migrated(leg: &LegRequest<'_>, call: CallId, was: u32, mut record: Record) -> Result<Record, Refusal> {
+    let is = leg.settings.version;
+    if was == is {
+        return Ok(record);
+    }
+    tracing::info!(call = %escaped(&call), target = ?escaped(leg.target), was, is, "a call of another version");
+    match leg.settings.on_version {
+        OnVersion::Keep => {
+            for collision in record.migrate(&leg.settings.migration) {
+                let path = collision.path;
+                tracing::error!(path = %escaped(&path), "a migration renames a step to the path of another recorded step");
+            }
+            Ok(record)
+        }
+        OnVersion::Reject => Err(Refusal::Version),
+        OnVersion::Restart => Ok(record.without_history()),
+    }
 }
 
 impl<'a> Admitted<'a> {
@@ -186,6 +228,25 @@ impl<'a> Admitted<'a> {
         self.call = call;
     }
 
+    /// Returns the record that came with the state.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
+    /// Loads the record that the state names, if it is in the store.
+    pub(crate) async fn load_record(&mut self, server: &Runtime) -> Result<(), Refusal> {
+        let Some(SpilledRecord { spilled, call, tool_version }) = self.spilled.take() else { return Ok(()) };
+        // Boxed, because it would enlarge the future of every call.
+        let record = Box::pin(spill::load(server, self, call, spilled)).await?;
+        self.record = Some(migrated(&self.leg, call, tool_version, record)?);
+        Ok(())
+    }
+
+    /// Returns the last Unix second at which the state could be accepted.
+    pub(crate) fn accepted_until(&self) -> u64 {
+        self.accepted_until
+    }
+
     /// Takes the record that came with the state.
     pub(crate) fn take_record(&mut self) -> Option<Record> {
         self.record.take()
@@ -221,19 +282,15 @@ impl<'a> Admitted<'a> {
 
     /// Seals a round: the only way for a question to leave. `after_effect` is true if a step has run in this leg: its
     /// record then leaves even if later entries would exceed the limit.
-    pub(crate) fn seal(
+    pub(crate) async fn seal(
         mut self,
         server: &Runtime,
         permit: Permit,
         record: &Record,
         after_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
-        let internal = |cause: &dyn std::fmt::Display| {
-            tracing::error!(cause = %escaped(&cause), "a round could not be sealed");
-            Refusal::Internal
-        };
-        let bytes = record.encode().map_err(|fault| internal(&fault))?;
-        let most = if after_effect { server.limits.state_after_effect() } else { server.limits.state };
+        let mut bytes = record.encode().map_err(|fault| internal(&fault))?;
+        let most = server.most_state(after_effect);
         if bytes.len() > most {
             return Err(too_large(self.leg.target, record, bytes.len(), most));
         }
@@ -251,6 +308,16 @@ impl<'a> Admitted<'a> {
         };
         let ttl = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
         record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
+        if bytes.len() > server.limits.state && server.spills() {
+            let rest = call.deadline().map(|end| Duration::from_secs(end.saturating_sub(seconds(now))));
+            let keep = match (server.on_expired, rest) {
+                (OnExpired::AskAgain, Some(rest)) => ttl.max(rest),
+                _ => ttl,
+            };
+            let put = spill::put(server, &self.leg, self.principal(), call.id(), &bytes, keep);
+            // Boxed, because it would enlarge the future of every call.
+            bytes = Box::pin(put).await?;
+        }
         let sealed =
             server.sealing.sealer().seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
         let state = sealed.map_err(|error| match error {
@@ -264,6 +331,12 @@ impl<'a> Admitted<'a> {
         tracing::debug!(call = %escaped(&call.id()), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
     }
+}
+
+/// Logs the reason for which a round cannot be sealed, and returns the refusal.
+fn internal(cause: &dyn std::fmt::Display) -> Refusal {
+    tracing::error!(cause = %escaped(&cause), "a round could not be sealed");
+    Refusal::Internal
 }
 
 impl Admitted<'_> {

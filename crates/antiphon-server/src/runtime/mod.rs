@@ -7,9 +7,11 @@ pub(crate) mod state_only;
 
 use crate::{
     Clock, Limits, OnExpired,
+    at_most_once::Claims,
     identity::{
         account::Accounts,
         caller::{Caller, Identity},
+        scopes::require_scopes,
     },
     quota::request_budget::RequestBudget,
     refusal::Refusal,
@@ -35,6 +37,9 @@ use tokio::sync::watch;
 /// The maximum number of characters of a cause in the log.
 pub(crate) const CAUSE: usize = 2000;
 
+/// The maximum size of a record in the store, in bytes: sealed and as text it fits every store.
+const SPILLED_STATE: usize = 8 << 20;
+
 pub(crate) struct Runtime {
     /// The server that this is a part of.
     pub(crate) owner: Weak<dyn Any + Send + Sync>,
@@ -42,6 +47,8 @@ pub(crate) struct Runtime {
     /// The name and version that stand in every result.
     pub(crate) server_info: ServerInfo,
     pub(crate) sealing: Sealing,
+    /// The store of calls, if the server has one.
+    pub(crate) claims: Option<Claims>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
     /// The bytes of the requests that are read, or wait for their reply.
@@ -90,6 +97,25 @@ impl Runtime {
         self.subscriptions.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
     }
 
+    /// Returns true if records that are too large for a token move to the store.
+    pub(crate) fn spills(&self) -> bool {
+        self.claims.as_ref().is_some_and(|claims| claims.spills)
+    }
+
+    /// Returns the maximum size of a record, in bytes.
+    pub(crate) fn most_state(&self, after_effect: bool) -> usize {
+        if self.spills() {
+            return SPILLED_STATE;
+        }
+        if after_effect { self.limits.state_after_effect() } else { self.limits.state }
+    }
+
+    /// Returns the limits that the engine enforces.
+    pub(crate) fn engine_limits(&self) -> antiphon_engine::Limits {
+        let limits = self.limits.engine_limits();
+        if self.spills() { antiphon_engine::Limits { state: SPILLED_STATE, ..limits } } else { limits }
+    }
+
     /// Returns the refusal for a cause that was logged: the client receives the cause only during development.
     pub(crate) fn hidden(&self, cause: &str) -> Refusal {
         if self.show_errors { Refusal::UserFacing(cause.to_owned()) } else { Refusal::Internal }
@@ -116,6 +142,11 @@ impl Runtime {
     /// Counts a refusal with this cause, and returns the level at which it is logged.
     pub(crate) fn refused(&self, cause: &str) -> Loudness {
         self.refusals.count(cause, self.clock.now())
+    }
+
+    /// Refuses a caller whose token lacks one of these scopes.
+    pub(crate) fn require_scopes(&self, needed: &[String], caller: &Caller<'_>) -> Result<(), Refusal> {
+        require_scopes(needed, caller, |cause| self.refused(cause))
     }
 
     /// Logs, once, the probable cause of a state under an unknown key.

@@ -221,6 +221,10 @@ impl Session {
         let permit = state.permit.take();
         state.pending.clear();
         drop((state, permit));
+        // The caller may keep the session, and another one must find a place.
+        if let Some(subscription) = &self.0.subscription {
+            subscription.leave();
+        }
         for handle in running.into_values() {
             handle.abort();
         }

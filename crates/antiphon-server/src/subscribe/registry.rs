@@ -190,7 +190,8 @@ impl SubscriptionHandle {
     /// Adds a resource, within the limits of one subscription.
     pub(crate) fn add_uri(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
         let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
-        if uris.contains(&uri) || uri.is_empty() {
+        let has_left = !subscribers.all.contains_key(&self.number);
+        if has_left || uris.contains(&uri) || uri.is_empty() {
             return Ok(());
         }
         let named_uris = uris.iter().filter(|uri| !uri.is_empty()).count();
@@ -230,6 +231,17 @@ impl SubscriptionHandle {
         subscribers.leave(uri, self.number);
     }
 
+    /// Removes the subscription and its resources from the registry, as dropping the handle does.
+    pub(crate) fn leave(&self) {
+        let uris = std::mem::take(&mut *self.uris());
+        let mut subscribers = self.registry.subscribers();
+        subscribers.all.remove(&self.number);
+        subscribers.bytes -= total_cost(&uris);
+        for uri in &uris {
+            subscribers.leave(uri, self.number);
+        }
+    }
+
     fn uris(&self) -> MutexGuard<'_, Vec<String>> {
         self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,13 +268,7 @@ impl SubscriptionHandle {
 
 impl Drop for SubscriptionHandle {
     fn drop(&mut self) {
-        let uris = std::mem::take(&mut *self.uris());
-        let mut subscribers = self.registry.subscribers();
-        subscribers.all.remove(&self.number);
-        subscribers.bytes -= total_cost(&uris);
-        for uri in &uris {
-            subscribers.leave(uri, self.number);
-        }
+        self.leave();
     }
 }
 

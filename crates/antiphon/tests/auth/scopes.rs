@@ -6,11 +6,12 @@ use crate::common;
 use crate::auth_support::*;
 use crate::common::{
     Over, answers,
+    log::take_log,
     post::{HttpReply, correct, post},
     request, state_of, with,
 };
 use antiphon::{
-    Error,
+    Clock, Error,
     client::{
         Call, Client,
         transport::{HttpTransport, Token, TokenRequest},
@@ -24,9 +25,12 @@ use antiphon::{
     wire::{FormField, FormSchema, ResourceContents},
 };
 use serde_json::{Value, json};
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
 };
 
 fn region() -> Ask {
@@ -247,4 +251,34 @@ async fn a_client_steps_up_in_the_middle() {
     assert_eq!(*seen.lock().unwrap(), [format!("{ISSUER} alice app \"acme\" [\"mcp\", \"write\"]")]);
     let expected = expected_challenge("error=\"insufficient_scope\", scope=\"mcp write\"");
     assert_eq!(*challenges.lock().unwrap(), [expected]);
+}
+
+/// A client with too few scopes can repeat its request as fast as it likes: the log has one warning a minute.
+#[tokio::test]
+async fn missing_scopes_do_not_fill_the_log() {
+    let key = Key::new("one", "ES256");
+    let auth = || trusting(&[&key]).required_scopes(["mcp"]);
+    let warnings =
+        || take_log().lines().filter(|line| line.starts_with("WARN")).map(str::to_owned).collect::<Vec<_>>();
+    for (what, scopes, parts) in [
+        ("of a tool", "mcp", [r#"needed=["write", "orders"]"#, "suppressed=0"]),
+        ("of the server", "other", ["status=403", "about=\"needed scopes: mcp\""]),
+    ] {
+        let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(now()));
+        let (service, _) = behind(auth(), |builder| asking(&Arc::default())(builder).clock(clock));
+        let token = key.sign(&claims("alice@app", scopes));
+        let (method, params) = guarded()[0].clone();
+        let refused = async || send(&service, &request(1, method, params.clone()), &token).await.status;
+        take_log();
+        for n in 0..50 {
+            assert_eq!(refused().await, 403, "{what}");
+            let (logged, expected) = (warnings(), usize::from(n == 0));
+            assert_eq!(logged.len(), expected, "{what}, {n}: {logged:?}");
+            assert!(logged.iter().all(|line| parts.iter().all(|part| line.contains(part))), "{logged:?}");
+        }
+        hand.advance(Duration::from_secs(60));
+        assert_eq!(refused().await, 403, "{what}");
+        let logged = warnings();
+        assert!(logged.len() == 1 && logged[0].contains("suppressed=49"), "{what}: {logged:?}");
+    }
 }

@@ -6,8 +6,8 @@ use crate::{
     log::take_log,
     transport_support::server::*,
 };
-use antiphon::client::{AskFault, Client, ClientError, ClientErrorKind, ElicitAsk, Mode};
-use antiphon_wire::ProtocolVersion;
+use antiphon::client::{AskFault, Call, Client, ClientError, ClientErrorKind, ElicitAsk, Mode, PendingCall};
+use antiphon_wire::{AskSupport, ProtocolVersion};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -112,6 +112,46 @@ async fn only_web_addresses_reach_a_callback() {
         }
         let (called, got) = opened(to, true).await;
         assert_eq!((called.is_ok(), got), (true, vec![to.to_owned()]), "any scheme, {to}");
+    }
+}
+
+#[tokio::test]
+async fn only_web_addresses_are_agreed_to_by_hand() {
+    for (to, any_scheme, agrees) in [
+        ("https://pay.example/x", false, true),
+        ("http://pay.example/x", false, true),
+        ("javascript://host/%0aalert(1)", false, false),
+        ("file://host/etc/passwd", false, false),
+        ("not a url", false, false),
+        ("ftp://host/x", true, true),
+    ] {
+        let client = || builder().any_url_scheme(any_scheme).declare(AskSupport::ELICITATION);
+        let fake = Fake::script([asking(json!({"u": url(to)}), Some("s")), done("ok")]);
+        let begun = fake.client(client()).begin(Call::tool("t", ()).unwrap()).await.unwrap();
+        let mut pending = begun.pending().unwrap();
+        let kept = serde_json::to_string(&pending).unwrap();
+        for agree in [json!({"action": "accept"}), json!({"action": "accept", "content": {}})] {
+            let set = pending.answer("u", &agree);
+            assert_eq!(set.is_ok(), agrees, "{to}: {set:?}");
+            assert_eq!(pending.missing().is_empty(), agrees, "{to}");
+        }
+        let set = pending.accept("u", &());
+        assert_eq!(set.is_ok(), agrees, "{to}: {set:?}");
+        // A refusal is always possible.
+        pending.decline("u").unwrap();
+
+        // The setting is kept with the call.
+        let mut read: PendingCall = serde_json::from_str(&kept).unwrap();
+        assert_eq!(read.accept("u", &()).is_ok(), agrees, "{to}");
+
+        // A consent that was written into the kept call does not leave.
+        let mut changed: Value = serde_json::from_str(&kept).unwrap();
+        changed["answers"]["u"] = json!({"action": "accept"});
+        let resumed = fake.client(client()).resume(serde_json::from_value(changed).unwrap()).await;
+        assert_eq!((resumed.is_ok(), fake.requests().len()), (agrees, 1 + usize::from(agrees)), "{to}");
+        if let Err(error) = resumed {
+            assert!(chain(&error).contains("not a valid http or https URL"), "{}", chain(&error));
+        }
     }
 }
 

@@ -2,9 +2,12 @@
 
 use crate::common::{
     Over, answers, askable, by_header, fixture,
+    gate::soon,
     log::take_log,
     post::{correct, post, set},
-    request, send, with,
+    request, send,
+    socket::{Client, serve, text},
+    with,
 };
 use antiphon::{
     Clock,
@@ -59,6 +62,26 @@ async fn a_refusal_is_a_warning_once_a_minute() {
             }
         }
     }
+}
+
+/// A wrong path is most often a wrong setting of a client or a proxy: the log names the path.
+#[tokio::test]
+async fn a_wrong_path_is_a_warning() {
+    let running = serve(HttpOptions::default()).await;
+    take_log();
+    for (path, warned) in [("/", true), ("/mcp/", true), ("/mcp", false), ("/mcp/", false), ("/sse", true)] {
+        let mut client = Client::new(&running).await;
+        client.send(text(1, "echo", "x", "").replacen("/mcp", path, 1)).await;
+        assert_eq!(client.receive().await.status, if path == "/mcp" { 200 } else { 404 }, "{path}");
+        let logged = warnings();
+        assert_eq!(logged.len(), usize::from(warned), "{path}: {logged:?}");
+        for line in logged {
+            let parts = ["status=404 ", "HttpOptions::path", &format!("about={path:?}")];
+            assert!(parts.iter().all(|part| line.contains(part)), "{path}: {line}");
+        }
+    }
+    running.shutdown.send(()).unwrap();
+    soon(running.ended).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -99,13 +99,17 @@ async fn a_handshake_that_is_none() {
 /// requests from the start.
 #[tokio::test]
 async fn a_second_initialize_replaces_the_session() {
-    for sessions in [1, 1000] {
+    let cases = [
+        ("one session", Limits::default().sessions(1)),
+        ("one subscription", Limits::default().subscriptions(1)),
+        ("the defaults", Limits::default()),
+    ];
+    for (case, limits) in cases {
         let (hold, mut gate) = gate();
-        let limits = Limits::default().sessions(sessions);
         let mut peer = serve(fixture(|builder| builder.tool(hold).limits(limits)).server, 1 << 16);
         let mut stale: Option<Value> = None;
         for (at, version) in ["2025-11-25", "2025-06-18", "2025-11-25", "2025-06-18"].iter().enumerate() {
-            let (name, what) = (format!("client {at}"), format!("client {at} of {sessions} sessions"));
+            let (name, what) = (format!("client {at}"), format!("client {at}, {case}"));
             peer.send(plain(0, "initialize", initialize(version, everything())).to_string()).await;
             let opened = peer.receive().await.unwrap();
             assert_eq!(opened["result"]["protocolVersion"], *version, "{what}: {opened}");

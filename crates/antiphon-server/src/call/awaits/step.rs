@@ -1,10 +1,18 @@
 //! Steps: side effects or computations that run once and are recorded.
 
+mod body;
+mod stored;
+
+use self::{
+    body::{Ended, of_body},
+    stored::{Begun, Reconcile, StoredStep},
+};
 use crate::{
     Ctx, Error, StepError,
+    at_most_once::OpenStep,
     call::leg_runtime::{LegRuntime, SlotHandle},
 };
-use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
+use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, StopReason, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
 use antiphon_wire::escaped;
 use pin_project_lite::pin_project;
@@ -140,7 +148,8 @@ impl Attempt {
         &self.key
     }
 
-    /// Returns the number of this attempt in this leg, from 1.
+    /// Returns the number of this attempt in this leg, from 1. Under
+    /// [`write_ahead`](crate::ServerBuilder::write_ahead), attempts of an earlier run of the leg count.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -200,18 +209,26 @@ pin_project! {
         // `Some` while the step runs.
         running: Option<Run>,
         pause: Option<Pin<Box<Sleep>>>,
+        // The records of the step in the server's store, if it has some.
+        stored: Option<StoredStep<'a, T>>,
+        reconcile: Option<Reconcile<'a, T>>,
         // Declared before the handle, so that the body is dropped first.
         #[pin]
         body: Option<Fut>,
+        // Dropped after the body, if its leg was claimed in a store.
+        open: Option<OpenStep<'a>>,
         handle: SlotHandle<'a>,
     }
 }
 
-/// A step that ended.
-struct Ended<T> {
-    outcome: StepOutcome,
-    /// The recorded value, read again: the handler receives in every leg what the record gives.
-    value: Option<T>,
+/// The reason for which a step has no outcome.
+pub(super) enum NoOutcome {
+    /// An attempt failed, with this cause.
+    Failed(String),
+    /// The leg ends before the body of the step has begun.
+    NotBegun(StopReason),
+    /// The leg ends, because the end of the step is not stored.
+    NotStored(StopReason),
 }
 
 /// A step that runs.
@@ -244,7 +261,10 @@ impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
             site: crate::call::leg_runtime::call_site(),
             running: None,
             pause: None,
+            stored: None,
+            reconcile: None,
             body: None,
+            open: None,
             handle: SlotHandle::new(ctx.leg_runtime()),
         }
     }
@@ -273,6 +293,13 @@ where
                     return self.resolve(outcome);
                 }
                 StepPoll::Run(wake, key) => {
+                    if let Some(claim) = runtime.claim() {
+                        *this.open = Some(OpenStep::new(runtime, claim));
+                        let path = path(this.ctx.scope_prefix(), this.key.key, this.key.number);
+                        *this.stored = path.ok().and_then(|path| {
+                            StoredStep::begin(claim, path, key.clone(), this.reconcile.take())
+                        });
+                    }
                     *this.running = Some(Run { wake, attempt: Attempt { key, number: 1 } });
                 }
             }
@@ -313,7 +340,7 @@ where
         loop {
             let ended = match self.as_mut().attempt(slot, cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(cause)) if self.as_mut().try_again(runtime) => {
+                Poll::Ready(Err(NoOutcome::Failed(cause))) if self.as_mut().try_again(runtime) => {
                     tracing::debug!(cause = %escaped(&cause), "a step is tried again");
                     continue;
                 }
@@ -322,10 +349,24 @@ where
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);
             this.handle.end();
+            let open = this.open.take();
             let resolves = match ended {
-                Ok(ended) => runtime.with(|leg| leg.end_step(slot, ended.outcome.clone())).then_some(ended),
-                Err(cause) => {
+                Ok(ended) => {
+                    open.into_iter().for_each(OpenStep::end);
+                    runtime.with(|leg| leg.end_step(slot, ended.outcome.clone())).then_some(ended)
+                }
+                Err(NoOutcome::Failed(cause)) => {
+                    open.into_iter().for_each(OpenStep::fail);
                     runtime.with(|leg| leg.fail_step(slot, cause));
+                    None
+                }
+                Err(NoOutcome::NotBegun(reason)) => {
+                    open.into_iter().for_each(OpenStep::fail);
+                    runtime.with(|leg| leg.stop_in_step(slot, reason));
+                    None
+                }
+                Err(NoOutcome::NotStored(reason)) => {
+                    runtime.with(|leg| leg.stop_in_step(slot, reason));
                     None
                 }
             };
@@ -333,8 +374,12 @@ where
         }
     }
 
-    /// Runs one attempt to its outcome; the error is the cause for which there is none.
-    fn attempt(self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Result<Ended<T>, String>> {
+    /// Runs one attempt to its outcome. With a store, the start is stored before, and the end after.
+    fn attempt(
+        self: Pin<&mut Self>,
+        slot: SlotId,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Ended<T>, NoOutcome>> {
         let mut this = self.project();
         let runtime = this.ctx.leg_runtime();
         let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
@@ -343,9 +388,9 @@ where
             leg.may_attempt_step()
         });
         if this.pause.is_some() && !may_try {
-            return Poll::Ready(Err(
-                "another attempt was requested, but the request was cancelled".to_owned()
-            ));
+            return Poll::Ready(Err(NoOutcome::Failed(
+                "another attempt was requested, but the request was cancelled".to_owned(),
+            )));
         }
         if !wake.begin_poll(cx.waker()) {
             return Poll::Pending;
@@ -355,6 +400,13 @@ where
         if let Some(pause) = this.pause {
             ready!(pause.as_mut().poll(&mut cx));
             *this.pause = None;
+        }
+        if let Some(stored) = this.stored {
+            match ready!(stored.poll_begin(&mut cx, runtime.limits().step_result)) {
+                Begun::Run { attempt: number } => attempt.number = number,
+                Begun::Ended(result) => return Poll::Ready(result),
+                Begun::BodyEnded => return stored.poll_end(&mut cx),
+            }
         }
         let polled = {
             let _scope = runtime.scope(|leg| leg.in_step(slot));
@@ -379,13 +431,14 @@ where
             Err(_panic) => Err("it panicked".to_owned()),
         };
         this.body.set(None);
-        Poll::Ready(result.and_then(|result| match result {
-            Ok(value) => Ok(recorded(&value, runtime.limits().step_result)),
-            Err(error) => match StepError::of(error) {
-                Ok(error) => Ok(Ended { outcome: failed(error, runtime.limits().step_result), value: None }),
-                Err(again) => Err(again.to_string()),
-            },
-        }))
+        let result = result.and_then(|result| of_body(result, runtime.limits().step_result));
+        match this.stored {
+            None => Poll::Ready(result.map_err(NoOutcome::Failed)),
+            Some(stored) => {
+                stored.body_ended(result);
+                stored.poll_end(&mut cx)
+            }
+        }
     }
 
     /// Starts one more attempt, if there is one. No attempt starts after the request is gone. Returns true if one was
@@ -399,6 +452,9 @@ where
         }
         let pause = this.retry.pause(attempt.number);
         attempt.number += 1;
+        if let Some(stored) = this.stored {
+            stored.begin_again(attempt.number);
+        }
         *this.pause = (!pause.is_zero()).then(|| Box::pin(tokio::time::sleep(pause)));
         // The next attempt is polled at once.
         Waker::from(Arc::clone(wake)).wake();
@@ -442,36 +498,4 @@ impl Input {
             Self::Unwritable(fault) => Err(format!("the input of a step cannot be written as JSON: {fault}")),
         }
     }
-}
-
-/// Returns a value as it is recorded, if it can be written as JSON and read again.
-fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T> {
-    match written(value, limit) {
-        Ok((text, value)) => Ended { outcome: StepOutcome::Done(text.into()), value: Some(value) },
-        Err(fault) => Ended { outcome: StepOutcome::Failed(fault.recorded()), value: None },
-    }
-}
-
-fn written<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Result<(String, T), StepError> {
-    let text = serde_json::to_string(value).map_err(StepError::unrecordable)?;
-    if text.len() > limit {
-        let cause = format!("it takes {} bytes of JSON; the limit is {limit}", text.len());
-        return Err(StepError::unrecordable(cause));
-    }
-    match serde_json::from_str(&text) {
-        Ok(value) => Ok((text, value)),
-        Err(fault) => {
-            let cause = format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault));
-            Err(StepError::unrecordable(cause))
-        }
-    }
-}
-
-fn failed(error: StepError, limit: usize) -> StepOutcome {
-    let failure = error.recorded();
-    if failure.size() <= limit {
-        return StepOutcome::Failed(failure);
-    }
-    let cause = format!("its error takes {} bytes; the limit is {limit}", failure.size());
-    StepOutcome::Failed(StepError::unrecordable(cause).recorded())
 }

@@ -14,7 +14,6 @@ use crate::{
     },
 };
 use antiphon_seal::Principal;
-use antiphon_wire::escaped;
 use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
@@ -97,29 +96,24 @@ async fn check(
         }
         // Not a 401: the token may be valid, and its owner should not fetch another.
         Err(BearerError::Unavailable(cause)) => {
-            tracing::error!(cause = %escaped(&cause), "an access token cannot be checked: refused");
             let text = "Access tokens cannot be checked now: try again later";
-            return Err(Rejection {
-                retry_after: Some("5"),
-                ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text)
-            });
+            let rejection = Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text).about(&cause);
+            return Err(Rejection { retry_after: Some("5"), ..rejection });
         }
     };
     let principal = bearer.principal();
     let names_somebody =
         principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
     if !names_somebody {
-        tracing::warn!(
-            client = principal.client_id().map(|text| debug(escaped(text))),
-            "an access token names no user, and all users of one client software would be one: refused \
-             (allow_client_principal() accepts that)"
+        // All users of one client software would be one.
+        return Err(
+            invalid().about("the token names no user; allow_client_principal() accepts the client's name")
         );
-        return Err(invalid());
     }
     if !auth.required().iter().all(|scope| bearer.has_scope(scope)) {
-        tracing::info!(needed = ?auth.required(), ?bearer, "an access token has too few scopes: refused");
         let text = "The access token may not use this server";
-        return Err(unauthorized(StatusCode::FORBIDDEN, Some("insufficient_scope"), text));
+        let rejection = unauthorized(StatusCode::FORBIDDEN, Some("insufficient_scope"), text);
+        return Err(rejection.about(&format!("needed scopes: {}", auth.required().join(" "))));
     }
     Ok(bearer)
 }

@@ -1,0 +1,253 @@
+//! The claim of a leg, before its handler runs.
+
+use crate::{
+    at_most_once::{
+        ClaimedLeg, Claims, Level, StoredReply,
+        claimed_leg::{NewClaim, repeated},
+        fingerprint::fingerprint,
+        outcome::{RowSeal, until},
+        step_record::EarlierSteps,
+    },
+    call::leg::{check_approver, received_responses},
+    clock::seconds,
+    refusal::Refusal,
+    request::admit::Admitted,
+    runtime::Runtime,
+};
+use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret, Principal};
+use antiphon_store::{
+    CallKey, Claim, ClaimRequest, Fence, Fingerprint, Owner, RunnerId, StoreError, Written,
+};
+use antiphon_wire::{InputRequests, escaped};
+use serde::Deserialize;
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// The first pause between two claims of a leg that another run holds. It doubles, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The number of attempts of an operation whose effect is unknown.
+pub(super) const ATTEMPTS: u32 = 3;
+
+/// The result of claiming a leg.
+pub(crate) enum ClaimResult {
+    /// The handler runs, with a claim if the leg needs one.
+    Run(Option<Arc<ClaimedLeg>>),
+    /// The leg has run. Its reply is sent again.
+    Replied(StoredReply),
+}
+
+/// Returns whether the first leg of a call ends before its first new step, with state only: the step then runs in a leg
+/// that can be claimed.
+pub(crate) fn anchors(server: &Runtime, admitted: &Admitted<'_>) -> bool {
+    let Some(claims) = &server.claims else { return false };
+    admitted.call().is_none()
+        && admitted.leg().request.session.is_none()
+        && claims.level_of(admitted.leg().settings) != Level::None
+        && admitted.takes_state_only(server)
+}
+
+/// Claims the leg, if its tool runs at most once.
+pub(crate) async fn claim(
+    server: &Arc<Runtime>,
+    admitted: &mut Admitted<'_>,
+) -> Result<ClaimResult, Refusal> {
+    admitted.load_record(server).await?;
+    // Before the claim: a refused answer does not use the state.
+    check_approver(admitted)?;
+    match row(server, admitted)? {
+        None => Ok(ClaimResult::Run(None)),
+        // Boxed, because it would enlarge the future of every call.
+        Some((claims, level, row)) => Box::pin(claim_row(server, admitted, claims, level, row)).await,
+    }
+}
+
+async fn claim_row(
+    server: &Arc<Runtime>,
+    admitted: &Admitted<'_>,
+    claims: &Claims,
+    level: Level,
+    row: RowSeal,
+) -> Result<ClaimResult, Refusal> {
+    let runner = CallId::random().map_err(|fault| {
+        tracing::error!(cause = %escaped(&fault), "a run cannot be named");
+        Refusal::Internal
+    })?;
+    let leg = admitted.leg();
+    let request = ClaimRequest::new(
+        row.key,
+        row.leg,
+        row.fingerprint,
+        RunnerId::from_bytes(*runner.as_bytes()),
+        owner(admitted.principal()),
+    )
+    .lease(claims.options.lease)
+    .keep(row.keep());
+    claims.sweep(seconds(server.clock.now()));
+    let may_take_over = level == Level::WriteAhead || leg.settings.rerun_after_crash;
+    match granted(claims, request, may_take_over).await {
+        Granted::Fresh(fence) => {
+            let earlier = match level {
+                Level::WriteAhead => earlier_steps(claims, &fence, row.leg).await?,
+                Level::SingleUse | Level::None => EarlierSteps::default(),
+            };
+            let claim = NewClaim {
+                server: Arc::clone(server),
+                store: Arc::clone(&claims.store),
+                fence,
+                lease: claims.options.lease,
+                row,
+                level,
+                reruns: leg.settings.rerun_after_crash,
+            };
+            Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, earlier))))
+        }
+        Granted::Done(stored) => {
+            let now = server.clock.now();
+            let reply = row.open_reply(&server.sealing.sealer(), &stored, now).ok_or(Refusal::Used)?;
+            check_capabilities(admitted, &reply)?;
+            tracing::debug!(call = %row.key, leg = row.leg, "a leg was sent again: it has the same reply");
+            Ok(ClaimResult::Replied(reply))
+        }
+        Granted::Refused(refusal) => Err(refusal),
+    }
+}
+
+/// The store's decision about a claim.
+enum Granted {
+    Fresh(Fence),
+    Done(Vec<u8>),
+    Refused(Refusal),
+}
+
+/// Claims, and waits for the run that holds the leg.
+async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool) -> Granted {
+    let begin = Instant::now();
+    let (mut pause, mut attempts) = (FIRST_PAUSE, 0);
+    loop {
+        match claims.store.claim(&request).await {
+            Ok(Claim::Fresh(fence)) => return Granted::Fresh(fence),
+            Ok(Claim::Done(stored)) => return Granted::Done(stored),
+            Ok(Claim::Conflict(conflict)) => {
+                tracing::info!(call = %request.call(), leg = request.leg(), ?conflict, "a state was used before");
+                return Granted::Refused(Refusal::Used);
+            }
+            Ok(Claim::InFlight { retry_after }) => {
+                let left = claims.options.wait.saturating_sub(begin.elapsed());
+                if left.is_zero() {
+                    return Granted::Refused(Refusal::InFlight { retry_after });
+                }
+                tokio::time::sleep(pause.min(left)).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Ok(Claim::Unknown(unknown)) if may_take_over && unknown.leg == request.leg() => {
+                tracing::warn!(call = %request.call(), leg = request.leg(), "the run of a leg died: it is run again");
+                request = request.take_over(true);
+            }
+            Ok(Claim::Unknown(unknown)) => {
+                tracing::error!(call = %request.call(), leg = unknown.leg, "the run of a leg died, and its effects are unknown");
+                return Granted::Refused(Refusal::OutcomeUnknown { step: None });
+            }
+            Err(error) => {
+                attempts += 1;
+                // A claim that was written without a confirmation is granted again to the same runner.
+                if error.written() == Written::No || attempts >= ATTEMPTS {
+                    return Granted::Refused(refused(&error));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the steps that earlier runs of the leg have begun.
+async fn earlier_steps(claims: &Claims, fence: &Fence, leg: u32) -> Result<EarlierSteps, Refusal> {
+    match repeated(|| claims.store.load(fence.call())).await {
+        Ok(records) => Ok(EarlierSteps::of(records, leg)),
+        Err(error) => {
+            // Nothing has run: the same request may run again.
+            let _ = claims.store.release(fence).await;
+            Err(refused(&error))
+        }
+    }
+}
+
+/// Logs an error of the store, and returns the refusal.
+pub(super) fn refused(error: &StoreError) -> Refusal {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    tracing::error!(%error, cause = %escaped(&cause), "the store of calls failed: the request is refused");
+    Refusal::Store
+}
+
+/// Returns the row that this leg claims, if it claims one.
+fn row<'s>(
+    server: &'s Runtime,
+    admitted: &Admitted<'_>,
+) -> Result<Option<(&'s Claims, Level, RowSeal)>, Refusal> {
+    let Some(claims) = &server.claims else { return Ok(None) };
+    let leg = admitted.leg();
+    let level = claims.level_of(leg.settings);
+    // In a session, the running handler is the only one.
+    if level == Level::None || leg.request.session.is_some() {
+        return Ok(None);
+    }
+    let principal = admitted.principal();
+    let now = server.clock.now();
+    let row = match (admitted.call(), admitted.record()) {
+        (Some(call), Some(record)) => {
+            let responses = received_responses(admitted)?;
+            let print = fingerprint(call.secret(), record, responses.as_ref());
+            let keep = until(admitted.accepted_until(), now) + Duration::from_secs(2 * CLOCK_SKEW);
+            let key = CallKey::from_bytes(*call.id().as_bytes());
+            RowSeal::new(leg, principal, (key, u32::from(call.leg()), print), keep)
+        }
+        // The first request of a caller who cannot take state only. Without a principal, two callers could send the
+        // same bytes.
+        _ if !admitted.takes_state_only(server) => {
+            let Some(key) = principal.and_then(|principal| first_request(admitted, principal)) else {
+                return Ok(None);
+            };
+            RowSeal::new(
+                leg,
+                principal,
+                (key, 1, Fingerprint::from_bytes([0; 16])),
+                claims.options.first_request,
+            )
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((claims, level, row)))
+}
+
+/// Returns the key of a first request: a digest of the principal, the request's id and its content.
+fn first_request(admitted: &Admitted<'_>, principal: &Principal) -> Option<CallKey> {
+    let leg = admitted.leg();
+    let secret = CallSecret::from_bytes(*b"a first request.");
+    let id = serde_json::to_string(&leg.request.id).ok()?;
+    let arguments = leg.arguments.map(serde_json::value::RawValue::get);
+    let request = secret.request_digest(&leg.request.method, leg.target, arguments).ok()?.to_bytes();
+    let principal = secret.principal_digest(principal).to_bytes();
+    let all = [&principal[..], &request[..], id.as_bytes()].concat();
+    Some(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
+}
+
+/// Returns the owner to whom a store charges the row.
+pub(super) fn owner(principal: Option<&Principal>) -> Owner {
+    let secret = CallSecret::from_bytes(*b"owner of a row..");
+    Owner::from_bytes(principal.map_or([0; 16], |principal| secret.principal_digest(principal).to_bytes()))
+}
+
+/// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
+fn check_capabilities(admitted: &Admitted<'_>, reply: &StoredReply) -> Result<(), Refusal> {
+    let StoredReply::Questions(text) = reply else { return Ok(()) };
+    #[derive(Deserialize)]
+    struct Round {
+        #[serde(rename = "inputRequests", default)]
+        requests: InputRequests,
+    }
+    let round: Round = serde_json::from_str(text.get()).map_err(|fault| {
+        tracing::error!(cause = %escaped(&fault), "a stored round cannot be read");
+        Refusal::Internal
+    })?;
+    let missing = admitted.missing(&round.requests);
+    if missing == antiphon_wire::AskSupport::NONE { Ok(()) } else { Err(Refusal::Capability { missing }) }
+}

@@ -1,0 +1,221 @@
+//! A leg that this process has claimed: its lease is renewed while it runs, and its reply is committed before it leaves.
+
+use crate::{
+    at_most_once::{
+        Level, StoredReply,
+        claim::{ATTEMPTS, refused},
+        outcome::RowSeal,
+        step_record::EarlierSteps,
+    },
+    call::LegRuntime,
+    refusal::Refusal,
+    runtime::Runtime,
+};
+use antiphon_store::{CallStore, Fence, StoreError, Written};
+use antiphon_wire::escaped;
+use std::{
+    fmt,
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{runtime::Handle, time::Instant};
+
+/// The values of a new [`ClaimedLeg`].
+pub(super) struct NewClaim {
+    pub(super) server: Arc<Runtime>,
+    pub(super) store: Arc<dyn CallStore>,
+    pub(super) fence: Fence,
+    pub(super) lease: Duration,
+    pub(super) row: RowSeal,
+    pub(super) level: Level,
+    /// True if steps run again whose process died.
+    pub(super) reruns: bool,
+}
+
+/// A claimed leg. Dropping its last reference gives the leg back, if no step of it has begun whose outcome is lost.
+pub(crate) struct ClaimedLeg {
+    pub(super) claim: NewClaim,
+    /// The steps that earlier runs of this leg have begun.
+    pub(super) earlier: EarlierSteps,
+    /// True once the row needs nothing more of this run.
+    settled: AtomicBool,
+    /// The number of steps of this run that have begun and whose failure is not known.
+    steps: AtomicU32,
+    /// True if a step of this run was dropped before it ended: nobody knows whether it had its effect.
+    is_interrupted: AtomicBool,
+}
+
+impl ClaimedLeg {
+    pub(super) fn new(claim: NewClaim, earlier: EarlierSteps) -> Arc<Self> {
+        Arc::new(Self {
+            claim,
+            earlier,
+            settled: AtomicBool::new(false),
+            steps: AtomicU32::new(0),
+            is_interrupted: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns true if the starts and ends of steps are stored.
+    pub(crate) fn writes_ahead(&self) -> bool {
+        self.claim.level == Level::WriteAhead
+    }
+
+    /// Runs the leg and renews its lease. Returns nothing if another run took the leg over, or if the lease could not be
+    /// renewed for its whole length: this run then neither replies nor commits.
+    pub(crate) async fn run<F: Future>(&self, leg: F) -> Option<F::Output> {
+        let mut leg = pin!(leg);
+        let mut lost = pin!(self.renew_until_lost());
+        tokio::select! {
+            biased;
+            output = &mut leg => Some(output),
+            () = &mut lost => {
+                self.settled.store(true, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    async fn renew_until_lost(&self) {
+        let NewClaim { store, fence, lease, .. } = &self.claim;
+        let mut valid_until = Instant::now() + *lease;
+        loop {
+            tokio::time::sleep(*lease / 3).await;
+            let begin = Instant::now();
+            match store.renew(fence, *lease).await {
+                Ok(()) => valid_until = begin + *lease,
+                Err(error) if error.is_fence_lost() => {
+                    tracing::error!(call = %fence.call(), "another run took a leg over: this one ends without a reply");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(call = %fence.call(), %error, "a lease was not renewed");
+                    if Instant::now() >= valid_until {
+                        tracing::error!(call = %fence.call(), "a lease ended: the leg ends without a reply");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns a step of an earlier run whose effect is unknown. While there is one, the leg has no outcome.
+    pub(crate) fn unresolved_step(&self) -> Option<String> {
+        self.earlier.unresolved()
+    }
+
+    /// Commits the reply. Only then may it leave.
+    pub(crate) async fn commit(&self, reply: &StoredReply) -> Result<(), Refusal> {
+        if let Some(step) = self.unresolved_step() {
+            tracing::error!(call = %self.claim.fence.call(), step, "a step of a run that died is unknown, and was not reached again");
+            self.release().await;
+            return Err(Refusal::OutcomeUnknown { step: Some(step) });
+        }
+        self.settled.store(true, Ordering::Relaxed);
+        let server = &self.claim.server;
+        let sealed = self.claim.row.seal_reply(&server.sealing.sealer(), reply, server.clock.now()).map_err(
+            |fault| {
+                tracing::error!(cause = %escaped(&fault), "a reply could not be sealed for the store");
+                Refusal::Internal
+            },
+        )?;
+        let committed = repeated(|| self.claim.store.commit(&self.claim.fence, &sealed)).await;
+        committed.map_err(|error| match error.is_fence_lost() {
+            true => {
+                tracing::error!(call = %self.claim.fence.call(), "another run took a leg over: this one is not committed");
+                Refusal::InFlight { retry_after: Duration::from_secs(1) }
+            }
+            false => refused(&error),
+        })
+    }
+
+    /// Gives the leg back after a failure, so that the same request can run again, unless a step may have had an effect
+    /// that no record holds.
+    pub(crate) async fn release(&self) {
+        if !self.may_run_again() || self.settled.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = repeated(|| self.claim.store.release(&self.claim.fence)).await {
+            tracing::warn!(call = %self.claim.fence.call(), %error, "a leg was not given back: it waits for its lease");
+        }
+    }
+
+    fn may_run_again(&self) -> bool {
+        let is_recorded = self.writes_ahead() || self.steps.load(Ordering::Relaxed) == 0;
+        is_recorded && !self.is_interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs an operation again whose effect is unknown. Every operation of a store may be repeated.
+pub(super) async fn repeated<'a, T>(
+    operation: impl Fn() -> antiphon_store::StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    let mut attempt = 1;
+    loop {
+        match operation().await {
+            Err(error) if error.written() == Written::Unknown && attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+impl Drop for ClaimedLeg {
+    /// The request was cancelled, or its leg failed on the way.
+    fn drop(&mut self) {
+        if self.settled.load(Ordering::Relaxed) || !self.may_run_again() {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (store, fence) = (Arc::clone(&self.claim.store), self.claim.fence.clone());
+        runtime.spawn(async move {
+            if let Err(error) = repeated(|| store.release(&fence)).await {
+                tracing::warn!(call = %fence.call(), %error, "a cancelled leg was not given back: it waits for its lease");
+            }
+        });
+    }
+}
+
+impl fmt::Debug for ClaimedLeg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimedLeg").field("fence", &self.claim.fence).finish_non_exhaustive()
+    }
+}
+
+/// A guard: a step of a claimed leg runs. A step that is dropped while its leg goes on is in the record, as abandoned;
+/// one that is dropped with its leg is interrupted.
+pub(crate) struct OpenStep<'a> {
+    leg: &'a LegRuntime,
+    claim: &'a ClaimedLeg,
+    ended: bool,
+}
+
+impl<'a> OpenStep<'a> {
+    pub(crate) fn new(leg: &'a LegRuntime, claim: &'a ClaimedLeg) -> Self {
+        claim.steps.fetch_add(1, Ordering::Relaxed);
+        Self { leg, claim, ended: false }
+    }
+
+    /// Notes that the step has an outcome.
+    pub(crate) fn end(mut self) {
+        self.ended = true;
+    }
+
+    /// Notes that the step has no outcome, and may run again.
+    pub(crate) fn fail(mut self) {
+        self.ended = true;
+        self.claim.steps.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for OpenStep<'_> {
+    fn drop(&mut self) {
+        if !self.ended && !self.leg.with(|leg| leg.may_attempt_step()) {
+            self.claim.is_interrupted.store(true, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The settings of a server that runs legs at most once.
+
+use crate::{
+    BuildError, ServerBuilder,
+    at_most_once::{ClaimOptions, Claims, Level},
+};
+use antiphon_store::{CallStore, StoreReach};
+use std::sync::Arc;
+
+/// The store of a server and the settings of its claims, before the server is built.
+#[derive(Debug, Default)]
+pub(crate) struct AtMostOnce {
+    store: Option<Arc<dyn CallStore>>,
+    options: ClaimOptions,
+    pub(crate) level: Level,
+    spills: bool,
+    single_instance: bool,
+}
+
+impl AtMostOnce {
+    /// Returns the claims of a server whose offers have at most this level.
+    pub(crate) fn claims(self, level: Level, has_shared_keys: bool) -> Result<Option<Claims>, BuildError> {
+        let Some(store) = self.store else {
+            return match level {
+                Level::None => Ok(None),
+                Level::SingleUse | Level::WriteAhead => Err(BuildError(
+                    "`single_use` and `write_ahead` need a store of calls: set one with `.store(..)`"
+                        .to_owned(),
+                )),
+            };
+        };
+        // Each instance would grant its own claim of the same leg.
+        if (level != Level::None || self.spills)
+            && store.reach() == StoreReach::Process
+            && has_shared_keys
+            && !self.single_instance
+        {
+            return Err(BuildError(
+                "other processes with the same keys do not see a store in memory, and could run the same leg or miss its record: use a \
+                 store that all instances share, or say `.single_instance()` if there is one only"
+                    .to_owned(),
+            ));
+        }
+        Ok(Some(Claims::new(store, self.options, self.level, self.spills)))
+    }
+}
+
+impl ServerBuilder {
+    /// Sets the store of calls, which [`single_use`](Self::single_use) and [`write_ahead`](Self::write_ahead) need. All
+    /// instances of the server share it. It holds sealed data only. Default: none.
+    #[must_use]
+    pub fn store(self, store: impl CallStore) -> Self {
+        self.shared_store(Arc::new(store))
+    }
+
+    /// Sets the store of calls, as [`store`](Self::store) does, if other parts of the program use it too.
+    #[must_use]
+    pub fn shared_store(mut self, store: Arc<dyn CallStore>) -> Self {
+        self.at_most_once.store = Some(store);
+        self
+    }
+
+    /// Sets whether each state of a call is used at most once, for all tools, prompts and resources that do not set
+    /// it themselves. A leg is claimed in the [`store`](Self::store) before its handler runs, and its reply is stored
+    /// before it leaves:
+    ///
+    /// | a request with the same state | result |
+    /// |---|---|
+    /// | and the same answers | the same reply; the handler does not run |
+    /// | and other answers | the error `used` |
+    /// | while the first one runs | waits for its reply ([`ClaimOptions::wait`]), then the error `in_flight` |
+    /// | after the process of the first one died | the error `outcome_unknown` |
+    ///
+    /// The first request of a call has no state yet: it ends before its first new step, and the client sends the state
+    /// back at once. A client that does not accept a result with [state only](Self::state_only) is protected by its
+    /// principal and the id of its request, for [`ClaimOptions::first_request`]; an anonymous one is not.
+    /// Default: `false`.
+    #[must_use]
+    pub fn single_use(mut self, on: bool) -> Self {
+        self.at_most_once.level = if on { Level::SingleUse } else { Level::None };
+        self
+    }
+
+    /// Sets whether the start and the end of each step are stored too. After a crash, the same request continues: steps
+    /// that ended do not run again. A step that had begun and not ended is refused as `outcome_unknown`, runs again
+    /// ([`Tool::rerun_after_crash`](crate::Tool::rerun_after_crash)), or is resolved by the author
+    /// ([`Step::reconcile`](crate::Step::reconcile)). It includes [`single_use`](Self::single_use). Default: `false`.
+    #[must_use]
+    pub fn write_ahead(mut self, on: bool) -> Self {
+        self.at_most_once.level = if on { Level::WriteAhead } else { Level::None };
+        self
+    }
+
+    /// Sets whether the record of a call moves to the store once it exceeds [`Limits::state`](crate::Limits::state):
+    /// the token then has its digest and its size. A record in the store has at most 8 MiB. Default: `false`; a call
+    /// with a larger record ends with an error.
+    #[must_use]
+    pub fn spill(mut self, on: bool) -> Self {
+        self.at_most_once.spills = on;
+        self
+    }
+
+    /// Sets the times of claims. Default: [`ClaimOptions::default`].
+    #[must_use]
+    pub fn claim_options(mut self, options: ClaimOptions) -> Self {
+        self.at_most_once.options = options;
+        self
+    }
+
+    /// Says that this server has one instance, although its keys could be shared: a store in memory is then enough.
+    #[must_use]
+    pub fn single_instance(mut self) -> Self {
+        self.at_most_once.single_instance = true;
+        self
+    }
+}

@@ -1,0 +1,58 @@
+//! The outcome of a step's body, as it is recorded.
+
+use crate::{Error, StepError};
+use antiphon_engine::StepOutcome;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A step that ended.
+pub(super) struct Ended<T> {
+    pub(super) outcome: StepOutcome,
+    /// The recorded value, read again: the handler receives in every leg what the record gives.
+    pub(super) value: Option<T>,
+}
+
+/// Returns the outcome that the body of a step gives, or the cause for which it may run again.
+pub(super) fn of_body<T: Serialize + DeserializeOwned>(
+    result: Result<T, Error>,
+    limit: usize,
+) -> Result<Ended<T>, String> {
+    match result {
+        Ok(value) => Ok(recorded(&value, limit)),
+        Err(error) => match StepError::of(error) {
+            Ok(error) => Ok(Ended { outcome: failed(error, limit), value: None }),
+            Err(again) => Err(again.to_string()),
+        },
+    }
+}
+
+/// Returns a value as it is recorded, if it can be written as JSON and read again.
+fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T> {
+    match written(value, limit) {
+        Ok((text, value)) => Ended { outcome: StepOutcome::Done(text.into()), value: Some(value) },
+        Err(fault) => Ended { outcome: StepOutcome::Failed(fault.recorded()), value: None },
+    }
+}
+
+fn written<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Result<(String, T), StepError> {
+    let text = serde_json::to_string(value).map_err(StepError::unrecordable)?;
+    if text.len() > limit {
+        let cause = format!("it takes {} bytes of JSON; the limit is {limit}", text.len());
+        return Err(StepError::unrecordable(cause));
+    }
+    match serde_json::from_str(&text) {
+        Ok(value) => Ok((text, value)),
+        Err(fault) => {
+            let cause = format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault));
+            Err(StepError::unrecordable(cause))
+        }
+    }
+}
+
+fn failed(error: StepError, limit: usize) -> StepOutcome {
+    let failure = error.recorded();
+    if failure.size() <= limit {
+        return StepOutcome::Failed(failure);
+    }
+    let cause = format!("its error takes {} bytes; the limit is {limit}", failure.size());
+    StepOutcome::Failed(StepError::unrecordable(cause).recorded())
+}

@@ -1,0 +1,13 @@
+//! Stores of calls, for servers with [`single_use`](crate::server::ServerBuilder::single_use) or
+//! [`write_ahead`](crate::server::ServerBuilder::write_ahead).
+//!
+//! | store | feature | who shares its calls |
+//! |---|---|---|
+//! | [`MemoryStore`] | `server` | one process |
+//! | `SqliteStore` | `sqlite` | the processes of one host |
+//! | `PostgresStore` | `postgres` | all instances |
+//! | `RedisStore` | `redis` | all instances; a failover may lose calls |
+//!
+//! A store of your own implements [`CallStore`].
+
+pub use antiphon_store::*;
