@@ -12,6 +12,8 @@ results=${RESULTS:-$here/results.md}
 less=${LESS:-1}
 dir=$(mktemp -d)
 pids=()
+# One processor for all, and no process interrupts the one that wakes it.
+pinned=(chrt --batch 0 taskset -c "$cpu")
 
 stop() {
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
@@ -32,11 +34,11 @@ done
 antiphon=${ANTIPHON:-$bin/antiphon-server}
 
 servers=()
-# start NAME PORT PROGRAM ARGUMENT..: `taskset` becomes the server, so $! is the server's id.
+# start NAME PORT PROGRAM ARGUMENT..: `chrt` and `taskset` become the server, so $! is the server's id.
 start() {
     local name=$1 port=$2
     shift 2
-    taskset -c "$cpu" "$@" --listen "127.0.0.1:$port" >"$dir/$name.log" 2>&1 &
+    "${pinned[@]}" "$@" --listen "127.0.0.1:$port" >"$dir/$name.log" 2>&1 &
     pids+=("$!")
     servers+=(--server "$name=127.0.0.1:$port=$!")
 }
@@ -50,7 +52,7 @@ end() {
 
 # load ARGUMENT..: shows the servers' output if it fails.
 load() {
-    taskset -c "$cpu" "$bin/load" "$@" &
+    "${pinned[@]}" "$bin/load" "$@" &
     local load=$!
     pids+=("$load")
     # In the background, so that a signal is not held back until it ends.
@@ -111,7 +113,7 @@ machine() {
 Written by \`bench/run.sh\`; README.md says what the columns mean.
 
 - Date: $(date -u +%Y-%m-%dT%H:%MZ), load average before $(cut -d' ' -f1-3 /proc/loadavg)
-- Command: \`ROUNDS=$rounds LESS=$less bench/run.sh\`, servers and load generator pinned to processor $cpu
+- Command: \`ROUNDS=$rounds LESS=$less bench/run.sh\`, servers and load generator pinned to processor $cpu, policy SCHED_BATCH
 - Machine: $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(uname -sr)
 - Compiler: $(rustc --version), profile bench-fat: $(sed -n '/^\[profile.bench-fat\]/,/^$/p' "$here/Cargo.toml" | sed '1d;/^$/d' | paste -sd, | sed 's/,/, /g')
 - Peers: $(cd "$here" && cargo tree --locked -p bench-rmcp-server --depth 1 --prefix none |
@@ -143,4 +145,5 @@ measure
 exec >&3
 mv "$dir/results.md" "$results"
 cat "$results"
-echo 'scripts/pictures draws the plot of bench/results.md' >&2
+# The plot, and the figures in README.md.
+if [ "$(realpath "$results")" = "$(realpath "$here/results.md")" ]; then "$here/../scripts/pictures"; fi

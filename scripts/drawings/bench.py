@@ -3,6 +3,7 @@ import re
 
 from .svg import Picture
 
+PASSAGE = re.compile(r"(?<=^<!-- results: scripts/pictures writes this passage from results.md -->\n).*?(?=^<!-- end of results -->)", re.M | re.S)
 CLASSES = {"bare": "first", "antiphon": "second", "rmcp": "third", "before": "fourth"}
 LEFT, RIGHT, BAR = 110, 760, 16
 
@@ -15,6 +16,22 @@ def rows(text):
         spread = re.fullmatch(r"([\d.]+) \[([\d.]+)-([\d.]+)\]", cells[3]) if len(cells) == 10 else None
         if spread:
             yield cells[0], cells[2], *(float(part) for part in spread.groups())
+
+
+def fill(readme, text):
+    """Returns the README with the plot and the first table of these results; the others are in results.md."""
+    said = re.search(r"^- Date: .*?(?=\n\n)", text, re.M | re.S)
+    section = re.search(r"^## Small calls\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    if not said or not section:
+        raise ValueError("there is no list that begins with `- Date:`, or no `## Small calls`")
+    passage = (
+        "\n![Processor time of the three servers for each small call](../docs/pictures/bench.svg)\n\n"
+        f"{said.group(0)}\n\nThe small calls; [results.md](results.md) has all tables.\n\n{section.group(1).strip()}\n\n"
+    )
+    filled, passages = PASSAGE.subn(lambda _: passage, readme)
+    if passages != 1:
+        raise ValueError("bench/README.md has no passage for the results")
+    return filled
 
 
 def draw(text):

@@ -6,24 +6,22 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// The time that a process has run, in steps of one clock tick.
+/// The time that a process has run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
+    /// In nanoseconds, of the threads that have not ended: those of a server stay.
+    pub(crate) total: Duration,
+    /// In steps of one clock tick.
     pub(crate) user: Duration,
     pub(crate) system: Duration,
 }
 
 impl Times {
-    /// Of all threads of the process, ended ones included.
     pub(crate) fn of(pid: u32) -> Result<Self, Error> {
         let path = format!("/proc/{pid}/stat");
         let stat = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         let (user, system) = ticks(&stat).ok_or_else(|| format!("{path}: unknown form"))?;
-        Ok(Self { user: duration(user)?, system: duration(system)? })
-    }
-
-    pub(crate) fn total(self) -> Duration {
-        self.user + self.system
+        Ok(Self { total: of_threads(pid)?, user: duration(user)?, system: duration(system)? })
     }
 }
 
@@ -32,6 +30,7 @@ impl Sub for Times {
 
     fn sub(self, before: Self) -> Self {
         Self {
+            total: self.total.saturating_sub(before.total),
             user: self.user.saturating_sub(before.user),
             system: self.system.saturating_sub(before.system),
         }
@@ -42,6 +41,18 @@ impl Sub for Times {
 pub(crate) fn used_of(processor: u32) -> Result<Duration, Error> {
     let stat = fs::read_to_string("/proc/stat")?;
     duration(busy_ticks(&stat, processor).ok_or_else(|| format!("/proc/stat: no processor {processor}"))?)
+}
+
+/// The sum of the first fields of `schedstat`: nanoseconds on a processor.
+fn of_threads(pid: u32) -> Result<Duration, Error> {
+    let mut nanoseconds = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let path = thread?.path().join("schedstat");
+        let text = fs::read_to_string(&path)?;
+        let field = text.split(' ').next().and_then(|field| field.parse::<u64>().ok());
+        nanoseconds += field.ok_or_else(|| format!("{}: unknown form", path.display()))?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
 }
 
 fn duration(ticks: u64) -> Result<Duration, Error> {

@@ -23,17 +23,12 @@ pub(crate) struct Figures {
     pub(crate) requests_per_second: f64,
     pub(crate) p50_micros: f64,
     pub(crate) p99_micros: f64,
-    /// The server's time per request, in the program itself and in the kernel.
+    /// The server's time per request; then its parts, in the program itself and in the kernel.
+    pub(crate) cpu_micros: f64,
     pub(crate) user_micros: f64,
     pub(crate) system_micros: f64,
     /// The share of the processor that neither server nor load generator used: how noisy the machine was.
     pub(crate) others: f64,
-}
-
-impl Figures {
-    pub(crate) fn cpu_micros(&self) -> f64 {
-        self.user_micros + self.system_micros
-    }
 }
 
 /// Opens the connections, warms them up with a tenth of the requests, then measures.
@@ -67,12 +62,13 @@ async fn unbounded(server: &Server, case: Case, plan: Plan, processor: u32) -> R
     latencies.sort_unstable();
     let count = latencies.len() as f64;
     let server = after.server - before.server;
-    let ours = server.total() + (after.load - before.load).total();
+    let ours = server.total + (after.load - before.load).total;
     let others = after.all.saturating_sub(before.all).saturating_sub(ours);
     Ok(Figures {
         requests_per_second: count / wall.as_secs_f64(),
         p50_micros: percentile(&latencies, 50),
         p99_micros: percentile(&latencies, 99),
+        cpu_micros: server.total.as_secs_f64() * 1e6 / count,
         user_micros: server.user.as_secs_f64() * 1e6 / count,
         system_micros: server.system.as_secs_f64() * 1e6 / count,
         others: others.as_secs_f64() / wall.as_secs_f64(),

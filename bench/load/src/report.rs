@@ -17,7 +17,7 @@ pub(crate) fn print(options: &Options, all: &[Series], rounds: usize) {
                 series.case.name(),
                 series.plan.connections,
                 server.name,
-                Spread::of(figures, Figures::cpu_micros).text(1),
+                Spread::of(figures, |one| one.cpu_micros).text(1),
                 Spread::of(figures, |one| one.user_micros).median,
                 Spread::of(figures, |one| one.system_micros).median,
                 Spread::of(figures, |one| one.requests_per_second).text(0),
@@ -51,7 +51,7 @@ fn print_ratios(options: &Options, series: &Series) {
             series.plan.connections,
             subject.name,
             other.name,
-            ratio(Figures::cpu_micros),
+            ratio(|one| one.cpu_micros),
             ratio(|one| one.user_micros),
             ratio(|one| one.requests_per_second),
         );

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Demo {
         #[command(flatten)]
         answers: AnswerArgs,
+        #[command(flatten)]
+        store: StoreArgs,
     },
     /// Serves the demo tools, and a health route at /health
     ServeDemo(ServeArgs),
@@ -126,6 +128,8 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// The address to listen on; port 0 is any free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8000", conflicts_with = "stdio")]
     pub(crate) listen: String,
@@ -172,6 +176,17 @@ pub(crate) struct AnswerArgs {
     /// 2.
     #[arg(long = "answer", value_name = "ANSWER")]
     pub(crate) answers: Vec<String>,
+}
+
+/// The store of calls of the demo server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StoreArgs {
+    /// Use each state of a call at most once, and keep the calls in this SQLite file, which is created if necessary
+    ///
+    /// The same request again has the same reply, and its tool does not run again. Processes of one host with the same
+    /// keys may share the file.
+    #[arg(long = "store", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// The answers to questions for the client itself. Without a flag, the client does not declare the capability.

@@ -28,6 +28,7 @@ mod sanitize;
 mod save;
 mod servers_file;
 mod session_questions;
+mod store_file;
 mod target;
 mod tool_arguments;
 

@@ -45,7 +45,9 @@ pub use tools::rolling_upgrade::Build;
 use antiphon::{
     seal::KeyRing,
     server::{BuildError, Server, ServerBuilder},
+    store::CallStore,
 };
+use std::sync::Arc;
 use tools::{
     ask_the_model, book_table, charge_once, delete_folder, echo, get_weather, load_shedding, pay_deposit,
     pick_file, provision, rolling_upgrade, update_work_item,
@@ -59,9 +61,25 @@ use tools::{
 /// # Errors
 /// [`BuildError`], if the operating system gives no random bytes for a key.
 pub fn server(keys: Option<KeyRing>) -> Result<Server, BuildError> {
+    server_with_store(keys, None)
+}
+
+/// Builds the demo server, with a store of calls if there is one: each state of a call is then used at most once.
+///
+/// # Errors
+/// [`BuildError`], if the operating system gives no random bytes for a key, or if the store is in memory and the keys are
+/// not.
+pub fn server_with_store(
+    keys: Option<KeyRing>,
+    store: Option<Arc<dyn CallStore>>,
+) -> Result<Server, BuildError> {
     let builder = builder(Backend::from_env(), Build::New);
-    match keys {
-        Some(ring) => builder.keys(ring).build(),
+    let builder = match keys {
+        Some(ring) => builder.keys(ring),
+        None => builder,
+    };
+    match store {
+        Some(store) => builder.shared_store(store).single_use(true).build(),
         None => builder.build(),
     }
 }

@@ -73,7 +73,7 @@ impl ServerBuilder {
             templates: Arc::new(List::new(offered.templates, &profile)?),
         };
         let level = lists.most_protected().max(self.at_most_once.level);
-        let claims = self.at_most_once.claims(level, has_shared_keys)?;
+        let claims = self.at_most_once.claims(level, has_shared_keys, self.limits.step_grace)?;
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
         if self.show_errors {

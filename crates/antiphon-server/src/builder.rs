@@ -3,7 +3,7 @@
 use crate::{
     BuildError, CacheHint, Caller, Clock, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, ReplayCheck,
     ReplayFault, Service,
-    at_most_once::AtMostOnce,
+    claims::AtMostOnce,
     define::{Offer, Offered, States},
     identity::caller::Identity,
     runtime::{Load, ShedWhen, replay::Replay, state_only::StateOnly},

@@ -21,6 +21,7 @@ mod build;
 mod build_error;
 mod builder;
 mod call;
+mod claims;
 mod clock;
 mod define;
 mod dispatch;
@@ -50,12 +51,12 @@ mod server_service;
 mod session;
 mod settings;
 mod step_error;
+mod store_settings;
 mod subscribe;
 #[doc(hidden)]
 pub mod test_hooks;
 
 pub use ask_error::AskError;
-pub use at_most_once::ClaimOptions;
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{
@@ -67,6 +68,7 @@ pub use call::{
     handler::{Handler, WithState, with_state},
     outcome::{HandlerOutcome, IntoOutcome, Json},
 };
+pub use claims::ClaimOptions;
 pub use clock::{Clock, ManualClock};
 pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
 pub use error::{Error, Result, ShowError};

@@ -1,6 +1,5 @@
 //! The settings that tools, prompts and resources share.
 
-use crate::at_most_once::Level;
 use antiphon_engine::Migration;
 use antiphon_seal::Principal;
 use antiphon_wire::AskSupport;
@@ -28,6 +27,15 @@ pub(crate) struct Settings {
     pub(crate) approved_by: ApprovedBy,
     /// True after a warning that a step runs before a question outside of the needs.
     pub(crate) order_reported: Arc<AtomicBool>,
+}
+
+/// The protection of a call against a second run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    #[default]
+    None,
+    SingleUse,
+    WriteAhead,
 }
 
 /// The rule that says whose answers are accepted.
@@ -152,7 +160,7 @@ macro_rules! setters {
             /// [`ServerBuilder::single_use`](crate::ServerBuilder::single_use). Default: the server's.
             #[must_use]
             pub fn single_use(mut self, on: bool) -> Self {
-                use crate::at_most_once::Level;
+                use crate::settings::Level;
                 self.settings.at_most_once = Some(if on { Level::SingleUse } else { Level::None });
                 self
             }
@@ -162,7 +170,7 @@ macro_rules! setters {
             /// [`single_use`](Self::single_use). Default: the server's.
             #[must_use]
             pub fn write_ahead(mut self, on: bool) -> Self {
-                use crate::at_most_once::Level;
+                use crate::settings::Level;
                 self.settings.at_most_once = Some(if on { Level::WriteAhead } else { Level::None });
                 self
             }

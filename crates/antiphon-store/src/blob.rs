@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::key::write_hex;
+use crate::mutant::is_mutant;
 
 /// The SHA-256 digest of a blob, and the key of its row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +37,7 @@ impl BlobDigest {
     ///
     /// [`StoreErrorKind::Corrupt`] if the store returned other bytes.
     pub fn verify(&self, blob: Vec<u8>) -> Result<Vec<u8>, StoreError> {
-        if Self::of(&blob) == *self {
+        if Self::of(&blob) == *self || is_mutant("blob_digest_unchecked") {
             return Ok(blob);
         }
         Err(StoreError::read(StoreErrorKind::Corrupt, "get", format!("the blob {self} has another digest")))

@@ -10,6 +10,8 @@ mod blob;
 mod check;
 mod clock;
 mod error;
+#[doc(hidden)]
+pub mod mutant;
 mod row;
 
 mod memory;

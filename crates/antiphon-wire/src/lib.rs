@@ -23,6 +23,7 @@ mod notification;
 mod outcome;
 pub mod pacing;
 mod params;
+mod plain_text;
 mod prompt;
 mod reader;
 mod resource;

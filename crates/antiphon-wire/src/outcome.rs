@@ -1,6 +1,6 @@
 //! The kind of a result. `resultType` determines the kind before any other member of the result is read.
 
-use crate::{InputRequests, Meta, foreign_text::escaped, members::Object, tag::tag};
+use crate::{InputRequests, Meta, foreign_text::escaped, members::Object, plain_text, tag::tag};
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
@@ -19,7 +19,7 @@ pub struct InputRequiredResult {
     result_type: InputRequired,
     // Always written: some clients take a result without it as final.
     input_requests: InputRequests,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "plain_text::write")]
     request_state: Option<String>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<Meta>,

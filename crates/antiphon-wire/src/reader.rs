@@ -24,6 +24,9 @@ mod names;
 mod raw;
 mod walk;
 
+pub(crate) use raw::value as walked;
+pub(crate) use walk::plain;
+
 use crate::{AskSupport, LogLevel, RequestId, RequestMeta, RequestParams, StringMember, meta_keys};
 use serde::{Deserialize as _, de::value::BorrowedStrDeserializer};
 use serde_json::value::RawValue;

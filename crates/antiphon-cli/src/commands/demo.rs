@@ -2,16 +2,18 @@
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::AnswerArgs,
+    args::{AnswerArgs, StoreArgs},
+    ask::{self, RoundError},
     console,
     drive::{Start, drive},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     outcome::Outcome,
+    store_file,
     target::Target,
 };
 use antiphon::{
-    client::{Call, Mode},
+    client::{Call, CallProgress, Client, Mode, PendingCall},
     seal::{KeyRing, SecretKey},
     serve::http::{HttpOptions, serve_http},
 };
@@ -19,13 +21,15 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::{net::TcpListener, sync::oneshot};
 
-pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
+pub(super) async fn demo(args: AnswerArgs, store: &StoreArgs) -> Result<Exit, Failure> {
     let mut answers = AnswerFlags::new(args.answers)?;
     let listener =
         TcpListener::bind("127.0.0.1:0").await.map_err(|fault| Failure::io("no free port", &fault))?;
     let address = listener.local_addr().map_err(|fault| Failure::io("no address", &fault))?;
-    let server =
-        antiphon_demo::server(Some(own_ring()?)).map_err(|error| Failure::usage(error.to_string()))?;
+    let store = store_file::open(store).await?;
+    let sends_twice = store.is_some();
+    let server = antiphon_demo::server_with_store(Some(own_ring()?), store)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let (stop, stopped) = oneshot::channel::<()>();
     // Dropping the sender stops the server as well.
     let serving = serve_http(listener, server, HttpOptions::default())
@@ -40,7 +44,11 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
     let client = Target::url(url).connect(60, Mode::Auto, &legs, |builder| builder)?;
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let outcome = drive(&client, Start::New(call), &mut answers, false, Duration::from_secs(60)).await;
+    let wait = Duration::from_secs(60);
+    let mut outcome = drive(&client, Start::New(call), &mut answers, sends_twice, wait).await;
+    if let Outcome::Pending { pending, missing: None } = outcome {
+        outcome = twice(&client, *pending, &mut answers).await.unwrap_or_else(Outcome::Failed);
+    }
 
     client.close().await;
     drop(stop);
@@ -53,6 +61,33 @@ pub(super) async fn demo(args: AnswerArgs) -> Result<Exit, Failure> {
             outcome.print(None);
             Ok(outcome.exit())
         }
+    }
+}
+
+/// Answers the questions of a call, and sends the same answered request twice.
+async fn twice(
+    client: &Client,
+    mut pending: PendingCall,
+    answers: &mut AnswerFlags,
+) -> Result<Outcome, Failure> {
+    // A prompt blocks this thread until the person answers. Other tasks continue on other threads.
+    match tokio::task::block_in_place(|| ask::answer_round(&mut pending, answers)) {
+        Ok(()) => {}
+        Err(RoundError::Missing(missing)) => {
+            return Ok(Outcome::Pending { pending: Box::new(pending), missing: Some(missing) });
+        }
+        Err(RoundError::Failed(failure)) => return Err(failure),
+    }
+    let first = client.resume(pending.clone()).await?;
+    console::out("The same request again. Its reply comes from the store, and the tool does not run again:");
+    let second = client.resume(pending).await?;
+    match (first, second) {
+        (CallProgress::Done(first), CallProgress::Done(second))
+            if format!("{first:?}") == format!("{second:?}") =>
+        {
+            Ok(Outcome::Done(second))
+        }
+        _ => Err(Failure::protocol("store", "the second reply differs from the first one")),
     }
 }
 

@@ -62,7 +62,7 @@ pub fn run() -> ExitCode {
 async fn command(cli: Cli) -> Result<Exit, Failure> {
     let log: Option<fn(&str)> = if cli.verbose { Some(console::note) } else { None };
     match cli.command {
-        Command::Demo { answers } => demo::demo(answers).await,
+        Command::Demo { answers, store } => demo::demo(answers, &store).await,
         Command::ServeDemo(args) => serve::serve(args).await,
         Command::Call { tool, arguments, call_args, target } => {
             call::run(|| call::tool(tool, arguments), call_args, &target, log).await

@@ -5,7 +5,7 @@ use crate::{
     commands::reload_keys,
     console,
     failure::{Exit, Failure},
-    key_file,
+    key_file, store_file,
 };
 use antiphon::{
     seal::{KeyRing, Principal},
@@ -26,7 +26,8 @@ use tokio::net::TcpListener;
 const KEYS: &str = "ANTIPHON_KEYS";
 
 pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    let server = antiphon_demo::server(keys(args.key_file.as_deref())?)
+    let store = store_file::open(&args.store).await?;
+    let server = antiphon_demo::server_with_store(keys(args.key_file.as_deref())?, store)
         .map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(file) = &args.key_file {
         reload_keys::spawn(&server, file);

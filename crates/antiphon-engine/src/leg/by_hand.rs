@@ -73,8 +73,7 @@ impl Leg {
         let (mut requests, mut asked) = (InputRequests::new(), Vec::with_capacity(asks.len()));
         for (key, request) in asks {
             check_key(&key).map_err(StopReason::Author)?;
-            let text =
-                serde_json::to_string(&request).map_err(|fault| StopReason::Author(fault.to_string()))?;
+            let text = json_text(&request).map_err(StopReason::Author)?;
             let Some(call) = &self.call else {
                 return Err(StopReason::Author("the call has not begun".to_owned()));
             };
@@ -326,4 +325,12 @@ impl AskRecord {
         }
         Ok(with_reason(request, reason.as_deref()))
     }
+}
+
+/// Returns a question as JSON text.
+fn json_text(request: &InputRequest) -> Result<String, String> {
+    // Most questions fit without a second allocation.
+    let mut text = Vec::with_capacity(512);
+    serde_json::to_writer(&mut text, request).map_err(|fault| fault.to_string())?;
+    String::from_utf8(text).map_err(|fault| fault.to_string())
 }

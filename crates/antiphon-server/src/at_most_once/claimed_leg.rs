@@ -2,16 +2,15 @@
 
 use crate::{
     at_most_once::{
-        Level, StoredReply,
-        claim::{ATTEMPTS, refused},
-        outcome::RowSeal,
-        step_record::EarlierSteps,
+        earlier::EarlierSteps,
+        outcome::{RowSeal, StoredReply},
+        store_error::{refused, repeated},
     },
-    call::LegRuntime,
     refusal::Refusal,
     runtime::Runtime,
+    settings::Level,
 };
-use antiphon_store::{CallStore, Fence, StoreError, Written};
+use antiphon_store::{CallStore, Fence, mutant::is_mutant};
 use antiphon_wire::escaped;
 use std::{
     fmt,
@@ -26,22 +25,22 @@ use std::{
 use tokio::{runtime::Handle, time::Instant};
 
 /// The values of a new [`ClaimedLeg`].
-pub(super) struct NewClaim {
-    pub(super) server: Arc<Runtime>,
-    pub(super) store: Arc<dyn CallStore>,
-    pub(super) fence: Fence,
-    pub(super) lease: Duration,
-    pub(super) row: RowSeal,
-    pub(super) level: Level,
+pub(crate) struct NewClaim {
+    pub(crate) server: Arc<Runtime>,
+    pub(crate) store: Arc<dyn CallStore>,
+    pub(crate) fence: Fence,
+    pub(crate) lease: Duration,
+    pub(crate) row: RowSeal,
+    pub(crate) level: Level,
     /// True if steps run again whose process died.
-    pub(super) reruns: bool,
+    pub(crate) reruns: bool,
 }
 
 /// A claimed leg. Dropping its last reference gives the leg back, if no step of it has begun whose outcome is lost.
 pub(crate) struct ClaimedLeg {
-    pub(super) claim: NewClaim,
+    pub(crate) claim: NewClaim,
     /// The steps that earlier runs of this leg have begun.
-    pub(super) earlier: EarlierSteps,
+    pub(crate) earlier: EarlierSteps,
     /// True once the row needs nothing more of this run.
     settled: AtomicBool,
     /// The number of steps of this run that have begun and whose failure is not known.
@@ -51,7 +50,7 @@ pub(crate) struct ClaimedLeg {
 }
 
 impl ClaimedLeg {
-    pub(super) fn new(claim: NewClaim, earlier: EarlierSteps) -> Arc<Self> {
+    pub(crate) fn new(claim: NewClaim, earlier: EarlierSteps) -> Arc<Self> {
         Arc::new(Self {
             claim,
             earlier,
@@ -84,19 +83,22 @@ impl ClaimedLeg {
     async fn renew_until_lost(&self) {
         let NewClaim { store, fence, lease, .. } = &self.claim;
         let mut valid_until = Instant::now() + *lease;
+        if is_mutant("lease_not_renewed") {
+            std::future::pending::<()>().await;
+        }
         loop {
             tokio::time::sleep(*lease / 3).await;
             let begin = Instant::now();
             match store.renew(fence, *lease).await {
                 Ok(()) => valid_until = begin + *lease,
                 Err(error) if error.is_fence_lost() => {
-                    tracing::error!(call = %fence.call(), "another run took a leg over: this one ends without a reply");
+                    tracing::error!(call = %escaped(&fence.call()), "another run took a leg over: this one ends without a reply");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(call = %fence.call(), %error, "a lease was not renewed");
+                    tracing::warn!(call = %escaped(&fence.call()), error = %escaped(&error), "a lease was not renewed");
                     if Instant::now() >= valid_until {
-                        tracing::error!(call = %fence.call(), "a lease ended: the leg ends without a reply");
+                        tracing::error!(call = %escaped(&fence.call()), "a lease ended: the leg ends without a reply");
                         return;
                     }
                 }
@@ -112,7 +114,7 @@ impl ClaimedLeg {
     /// Commits the reply. Only then may it leave.
     pub(crate) async fn commit(&self, reply: &StoredReply) -> Result<(), Refusal> {
         if let Some(step) = self.unresolved_step() {
-            tracing::error!(call = %self.claim.fence.call(), step, "a step of a run that died is unknown, and was not reached again");
+            tracing::error!(call = %escaped(&self.claim.fence.call()), step, "a step of a run that died is unknown, and was not reached again");
             self.release().await;
             return Err(Refusal::OutcomeUnknown { step: Some(step) });
         }
@@ -124,10 +126,21 @@ impl ClaimedLeg {
                 Refusal::Internal
             },
         )?;
+        if is_mutant("commit_after_reply") {
+            let (store, fence) = (Arc::clone(&self.claim.store), self.claim.fence.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                store.commit(&fence, &sealed).await
+            });
+            return Ok(());
+        }
         let committed = repeated(|| self.claim.store.commit(&self.claim.fence, &sealed)).await;
+        if is_mutant("reply_without_fence") {
+            return Ok(());
+        }
         committed.map_err(|error| match error.is_fence_lost() {
             true => {
-                tracing::error!(call = %self.claim.fence.call(), "another run took a leg over: this one is not committed");
+                tracing::error!(call = %escaped(&self.claim.fence.call()), "another run took a leg over: this one is not committed");
                 Refusal::InFlight { retry_after: Duration::from_secs(1) }
             }
             false => refused(&error),
@@ -141,26 +154,31 @@ impl ClaimedLeg {
             return;
         }
         if let Err(error) = repeated(|| self.claim.store.release(&self.claim.fence)).await {
-            tracing::warn!(call = %self.claim.fence.call(), %error, "a leg was not given back: it waits for its lease");
+            tracing::warn!(call = %escaped(&self.claim.fence.call()), error = %escaped(&error), "a leg was not given back: it waits for its lease");
         }
+    }
+
+    /// Notes that a step has begun.
+    pub(crate) fn step_began(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a step has no outcome, and may run again.
+    pub(crate) fn step_failed(&self) {
+        self.steps.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a step was dropped with its leg: nobody knows whether it had its effect.
+    pub(crate) fn step_interrupted(&self) {
+        self.is_interrupted.store(true, Ordering::Relaxed);
     }
 
     fn may_run_again(&self) -> bool {
         let is_recorded = self.writes_ahead() || self.steps.load(Ordering::Relaxed) == 0;
-        is_recorded && !self.is_interrupted.load(Ordering::Relaxed)
-    }
-}
-
-/// Runs an operation again whose effect is unknown. Every operation of a store may be repeated.
-pub(super) async fn repeated<'a, T>(
-    operation: impl Fn() -> antiphon_store::StoreFuture<'a, T>,
-) -> Result<T, StoreError> {
-    let mut attempt = 1;
-    loop {
-        match operation().await {
-            Err(error) if error.written() == Written::Unknown && attempt < ATTEMPTS => attempt += 1,
-            result => return result,
+        if is_mutant("release_after_step") {
+            return true;
         }
+        is_recorded && !self.is_interrupted.load(Ordering::Relaxed)
     }
 }
 
@@ -174,7 +192,7 @@ impl Drop for ClaimedLeg {
         let (store, fence) = (Arc::clone(&self.claim.store), self.claim.fence.clone());
         runtime.spawn(async move {
             if let Err(error) = repeated(|| store.release(&fence)).await {
-                tracing::warn!(call = %fence.call(), %error, "a cancelled leg was not given back: it waits for its lease");
+                tracing::warn!(call = %escaped(&fence.call()), error = %escaped(&error), "a cancelled leg was not given back: it waits for its lease");
             }
         });
     }
@@ -183,39 +201,5 @@ impl Drop for ClaimedLeg {
 impl fmt::Debug for ClaimedLeg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClaimedLeg").field("fence", &self.claim.fence).finish_non_exhaustive()
-    }
-}
-
-/// A guard: a step of a claimed leg runs. A step that is dropped while its leg goes on is in the record, as abandoned;
-/// one that is dropped with its leg is interrupted.
-pub(crate) struct OpenStep<'a> {
-    leg: &'a LegRuntime,
-    claim: &'a ClaimedLeg,
-    ended: bool,
-}
-
-impl<'a> OpenStep<'a> {
-    pub(crate) fn new(leg: &'a LegRuntime, claim: &'a ClaimedLeg) -> Self {
-        claim.steps.fetch_add(1, Ordering::Relaxed);
-        Self { leg, claim, ended: false }
-    }
-
-    /// Notes that the step has an outcome.
-    pub(crate) fn end(mut self) {
-        self.ended = true;
-    }
-
-    /// Notes that the step has no outcome, and may run again.
-    pub(crate) fn fail(mut self) {
-        self.ended = true;
-        self.claim.steps.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for OpenStep<'_> {
-    fn drop(&mut self) {
-        if !self.ended && !self.leg.with(|leg| leg.may_attempt_step()) {
-            self.claim.is_interrupted.store(true, Ordering::Relaxed);
-        }
     }
 }

@@ -1,11 +1,11 @@
 //! The stored outcome of a leg: its result or error as JSON, sealed for the same caller and the same request.
 
-use crate::{clock::seconds, request::admit::LegRequest};
-use antiphon_seal::{Principal, SealError, Sealer};
-use antiphon_store::{CallKey, Fingerprint};
+use crate::clock::seconds;
+use antiphon_seal::{Binding, Principal, SealError, Sealer};
+use antiphon_store::{CallKey, Fingerprint, mutant::is_mutant};
 use antiphon_wire::escaped;
 use serde_json::value::RawValue;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// The first byte of an outcome.
 const RESULT: u8 = b'r';
@@ -55,9 +55,9 @@ impl StoredReply {
 /// The row of a leg, and the caller and request that its data are sealed for.
 #[derive(Clone, Debug)]
 pub(crate) struct RowSeal {
-    pub(super) key: CallKey,
-    pub(super) leg: u32,
-    pub(super) fingerprint: Fingerprint,
+    pub(crate) key: CallKey,
+    pub(crate) leg: u32,
+    pub(crate) fingerprint: Fingerprint,
     method: String,
     target: String,
     arguments: Option<String>,
@@ -67,9 +67,9 @@ pub(crate) struct RowSeal {
 }
 
 impl RowSeal {
-    pub(super) fn new(
-        request: &LegRequest<'_>,
-        principal: Option<&Principal>,
+    /// Returns the row of a leg, for the request of this binding.
+    pub(crate) fn new(
+        request: &Binding<'_>,
         (key, leg, fingerprint): (CallKey, u32, Fingerprint),
         keep: Duration,
     ) -> Self {
@@ -77,21 +77,21 @@ impl RowSeal {
             key,
             leg,
             fingerprint,
-            method: request.request.method.to_string(),
+            method: request.method.to_owned(),
             target: request.target.to_owned(),
-            arguments: request.arguments.map(|arguments| arguments.get().to_owned()),
-            principal: principal.cloned(),
-            version: request.settings.version,
+            arguments: request.arguments.map(ToOwned::to_owned),
+            principal: request.principal.filter(|_| !is_mutant("outcome_without_principal")).cloned(),
+            version: request.tool_version,
             keep,
         }
     }
 
-    pub(super) fn keep(&self) -> Duration {
+    pub(crate) fn keep(&self) -> Duration {
         self.keep
     }
 
-    fn binding(&self) -> antiphon_seal::Binding<'_> {
-        antiphon_seal::Binding {
+    fn binding(&self) -> Binding<'_> {
+        Binding {
             method: &self.method,
             target: &self.target,
             arguments: self.arguments.as_deref(),
@@ -106,7 +106,7 @@ impl RowSeal {
     }
 
     /// Seals a value of this row. Stored values may be read somewhat later than the store keeps them.
-    pub(super) fn seal(
+    pub(crate) fn seal(
         &self,
         sealer: &Sealer,
         kind: &str,
@@ -118,7 +118,7 @@ impl RowSeal {
     }
 
     /// Opens a value of this row. The cause of a failure is in the log.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         sealer: &Sealer,
         kind: &str,
@@ -129,13 +129,13 @@ impl RowSeal {
         match sealer.open_stored(text, &self.purpose(kind), &self.binding(), now) {
             Ok(value) => Some(value),
             Err(error) => {
-                tracing::error!(call = %self.key, kind, cause = %escaped(&error), "a stored value does not open");
+                tracing::error!(call = %escaped(&self.key), kind, cause = %escaped(&error), "a stored value does not open");
                 None
             }
         }
     }
 
-    pub(super) fn seal_reply(
+    pub(crate) fn seal_reply(
         &self,
         sealer: &Sealer,
         reply: &StoredReply,
@@ -144,13 +144,12 @@ impl RowSeal {
         self.seal(sealer, "outcome", &reply.encode(), now)
     }
 
-    pub(super) fn open_reply(&self, sealer: &Sealer, stored: &[u8], now: SystemTime) -> Option<StoredReply> {
+    pub(crate) fn open_reply(&self, sealer: &Sealer, stored: &[u8], now: SystemTime) -> Option<StoredReply> {
         StoredReply::decode(&self.open(sealer, "outcome", stored, now)?)
     }
 }
 
 /// Returns the time from `now` until a moment in Unix seconds, at least one second.
-pub(super) fn until(moment: u64, now: SystemTime) -> Duration {
-    debug_assert!(now >= UNIX_EPOCH);
+pub(crate) fn until(moment: u64, now: SystemTime) -> Duration {
     Duration::from_secs(moment.saturating_sub(seconds(now)).max(1))
 }

@@ -3,14 +3,9 @@
 //! The stored record is sealed, for the same caller, request and call as a token. Its name in the store is the digest of
 //! its sealed bytes, which the store compares.
 
-use crate::{
-    at_most_once::claim::{owner, refused},
-    refusal::Refusal,
-    request::admit::{Admitted, LegRequest},
-    runtime::Runtime,
-};
+use crate::{at_most_once::store_error::refused, claims::owner, refusal::Refusal, runtime::Runtime};
 use antiphon_engine::Record;
-use antiphon_seal::{CLOCK_SKEW, CallId, Principal};
+use antiphon_seal::{Binding, CLOCK_SKEW, CallId};
 use antiphon_store::BlobDigest;
 use antiphon_wire::escaped;
 use std::time::Duration;
@@ -54,22 +49,20 @@ fn purpose(call: CallId) -> String {
 /// Stores a record, and returns the payload of the token that names it. `keep` is the time for which that token opens.
 pub(crate) async fn put(
     server: &Runtime,
-    leg: &LegRequest<'_>,
-    principal: Option<&Principal>,
+    binding: &Binding<'_>,
     call: CallId,
     record: &[u8],
     keep: Duration,
 ) -> Result<Vec<u8>, Refusal> {
     let Some(claims) = &server.claims else { return Err(Refusal::Internal) };
     let keep = keep + Duration::from_secs(2 * CLOCK_SKEW);
-    let (binding, now) = (leg.binding(principal), server.clock.now());
-    let sealed = server.sealing.sealer().seal_stored(&purpose(call), &binding, record, keep, now).map_err(
-        |fault| {
+    let now = server.clock.now();
+    let sealed =
+        server.sealing.sealer().seal_stored(&purpose(call), binding, record, keep, now).map_err(|fault| {
             tracing::error!(cause = %escaped(&fault), "a record could not be sealed for the store");
             Refusal::Internal
-        },
-    )?;
-    let digest = claims.store.put(sealed.as_bytes(), keep, owner(principal)).await;
+        })?;
+    let digest = claims.store.put(sealed.as_bytes(), keep, owner(binding.principal)).await;
     let digest = digest.map_err(|error| refused(&error))?;
     tracing::debug!(call = %escaped(&call), size = record.len(), "a record moved to the store");
     Ok(Spilled { digest, size: record.len() as u64 }.encode())
@@ -78,7 +71,7 @@ pub(crate) async fn put(
 /// Reads the record that the state of a request names. Every request passes here before its leg is claimed.
 pub(crate) async fn load(
     server: &Runtime,
-    admitted: &Admitted<'_>,
+    binding: &Binding<'_>,
     call: CallId,
     spilled: Spilled,
 ) -> Result<Record, Refusal> {
@@ -90,9 +83,8 @@ pub(crate) async fn load(
         tracing::error!(call = %escaped(&call), "the store has lost the record of a call");
         return Err(Refusal::State);
     };
-    let binding = admitted.leg().binding(admitted.principal());
     let text = std::str::from_utf8(&stored).map_err(|_| Refusal::State)?;
-    let opened = server.sealing.sealer().open_stored(text, &purpose(call), &binding, server.clock.now());
+    let opened = server.sealing.sealer().open_stored(text, &purpose(call), binding, server.clock.now());
     let bytes = opened.map_err(|error| {
         tracing::error!(call = %escaped(&call), cause = %escaped(&error), "a stored record does not open");
         Refusal::State

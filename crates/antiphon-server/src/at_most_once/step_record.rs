@@ -1,15 +1,15 @@
 //! The stored records of steps: the start of each attempt before it runs, and the outcome before the handler has it.
 
-use crate::at_most_once::{ClaimedLeg, claimed_leg::repeated};
+use crate::at_most_once::{
+    claimed_leg::ClaimedLeg,
+    earlier::{FAILURE, name},
+    store_error::repeated,
+};
 use antiphon_engine::{StepFailure, StepOutcome, StopReason};
-use antiphon_seal::CallSecret;
-use antiphon_store::{Appended, MAX_STEP_NAME, StepEvent, StepRecord, StoreError};
+use antiphon_store::{Appended, StepRecord, StoreError, mutant::is_mutant};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 /// The next action of a step that begins, after its start was stored.
 #[derive(Debug)]
@@ -42,62 +42,6 @@ struct Failure {
     user_facing: bool,
 }
 
-/// The records of one step, from earlier runs of the same leg.
-#[derive(Debug, Default)]
-struct Earlier {
-    /// The last attempt that began.
-    begun: u32,
-    /// The last attempt whose failure is stored.
-    failed: u32,
-    /// The sealed outcome.
-    ended: Option<Vec<u8>>,
-}
-
-impl Earlier {
-    fn is_interrupted(&self) -> bool {
-        self.ended.is_none() && self.begun > self.failed
-    }
-}
-
-/// The steps that earlier runs of the same leg have begun, by the names of their records.
-#[derive(Debug, Default)]
-pub(super) struct EarlierSteps(Mutex<HashMap<String, Earlier>>);
-
-impl EarlierSteps {
-    /// Returns the steps of a leg among the records of its call.
-    pub(super) fn of(records: Vec<StepRecord>, leg: u32) -> Self {
-        let mut steps: HashMap<String, Earlier> = HashMap::new();
-        for record in records {
-            let Some(name) = record.step().strip_prefix(&prefix(leg)) else { continue };
-            let (name, failed) = match name.strip_prefix(FAILURE) {
-                Some(name) => (name, true),
-                None => (name, false),
-            };
-            let step = steps.entry(name.to_owned()).or_default();
-            match record.event() {
-                StepEvent::Started { attempt } if failed => step.failed = step.failed.max(attempt),
-                StepEvent::Started { attempt } => step.begun = step.begun.max(attempt),
-                StepEvent::Ended => step.ended = Some(record.value().to_vec()),
-            }
-        }
-        Self(Mutex::new(steps))
-    }
-
-    fn take(&self, path: &str) -> Option<Earlier> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&short(path))
-    }
-
-    fn put_back(&self, path: &str, earlier: Earlier) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(short(path), earlier);
-    }
-
-    /// Returns a step whose effect is unknown, and which this run has not resolved.
-    pub(super) fn unresolved(&self) -> Option<String> {
-        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        steps.iter().filter(|(_, step)| step.is_interrupted()).map(|(path, _)| path.clone()).min()
-    }
-}
-
 impl ClaimedLeg {
     /// Stores the start of a step, unless an earlier run has begun it.
     pub(crate) fn begin_step(self: &Arc<Self>, path: &str) -> BoxFuture<'static, StepBegin> {
@@ -108,7 +52,10 @@ impl ClaimedLeg {
                 Some(outcome) => StepBegin::Recorded(outcome),
                 None => StepBegin::Stop(StopReason::OutcomeUnknown { path: path.to_owned() }),
             },
-            None if earlier.is_interrupted() && !self.claim.reruns => {
+            None if earlier.is_interrupted()
+                && !self.claim.reruns
+                && !is_mutant("interrupted_step_runs_again") =>
+            {
                 self.earlier.put_back(path, earlier);
                 StepBegin::Interrupted { attempt: next - 1 }
             }
@@ -178,6 +125,9 @@ impl ClaimedLeg {
     /// Stores the start of an attempt. Returns false if another run has stored it before. The record holds the number of
     /// the run's fence: a start whose confirmation was lost is this run's own.
     async fn started(&self, path: &str, attempt: u32) -> Result<bool, StoreError> {
+        if is_mutant("start_not_stored") {
+            return Ok(true);
+        }
         let run = self.claim.fence.number().to_be_bytes();
         let record = StepRecord::started(self.name(path), attempt).with_value(run);
         let appended = repeated(|| self.claim.store.append(&self.claim.fence, &record)).await?;
@@ -204,29 +154,6 @@ impl ClaimedLeg {
             server.clock.now(),
         )?)
     }
-}
-
-/// The mark of a record that an attempt has failed.
-const FAILURE: &str = "failed:";
-
-fn prefix(leg: u32) -> String {
-    format!("{leg}:")
-}
-
-/// Returns the name of a record. The records of another leg are in its token, so each leg has its own.
-fn name(leg: u32, kind: &str, path: &str) -> String {
-    format!("{leg}:{kind}{}", short(path))
-}
-
-/// Returns a path that fits a store. A path that is too long ends with its digest.
-fn short(path: &str) -> String {
-    if path.len() <= MAX_STEP_NAME - 32 {
-        return path.to_owned();
-    }
-    let digest = CallSecret::from_bytes(*b"a long step name").pin(path.as_bytes()).to_bytes();
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    // Paths are ASCII.
-    format!("{}..{digest}", path.get(..MAX_STEP_NAME - 72).unwrap_or_default())
 }
 
 fn stop(error: &StoreError) -> StopReason {
@@ -279,14 +206,5 @@ mod tests {
         }
         assert_eq!(decode(b""), None);
         assert_eq!(decode(b"x{}"), None);
-    }
-
-    #[test]
-    fn names_fit_and_differ() {
-        let long = "s".repeat(400);
-        let names = [name(1, "", "a"), name(2, "", "a"), name(1, FAILURE, "a"), name(1, "", &long)];
-        assert!(names.iter().all(|name| name.len() <= MAX_STEP_NAME), "{names:?}");
-        assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
-        assert_ne!(name(1, "", &long), name(1, "", &format!("{long}t")));
     }
 }

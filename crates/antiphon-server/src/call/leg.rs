@@ -17,16 +17,15 @@ use crate::{
         setup::{leg_context, setup},
     },
     refusal::Refusal,
-    request::admit::Admitted,
+    request::{admit::Admitted, responses::received_responses},
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record};
-use antiphon_wire::{InputResponses, escaped};
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
 /// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
-/// returns the handler's future. `claim` is that of [`at_most_once::claim`](crate::at_most_once::claim).
+/// returns the handler's future. `claim` is the claim of the leg in the store, if it has one.
 pub(crate) async fn run<T: Send + 'static>(
     server: &Arc<Runtime>,
     mut admitted: Admitted<'_>,
@@ -75,16 +74,6 @@ enum LegStart {
     AskAgain(antiphon_wire::InputRequests, Record),
 }
 
-/// Returns the answers of a request that came in time. In a session, answers come by other messages.
-pub(crate) fn received_responses(admitted: &Admitted<'_>) -> Result<Option<InputResponses>, Refusal> {
-    if admitted.leg().request.session.is_some() {
-        return Ok(None);
-    }
-    let responses = read_responses(admitted.leg().request.params.input_responses)?;
-    // The recorded answers stay; late answers are dropped, and their questions are asked again.
-    Ok(responses.filter(|_| !admitted.late()))
-}
-
 fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
@@ -102,22 +91,6 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     } else {
         LegStart::AskAgain(again, record)
     })
-}
-
-/// Refuses answers of a caller whose answers the tool does not accept. Nothing has changed: the state that came stays
-/// valid, and unused.
-pub(crate) fn check_approver(admitted: &Admitted<'_>) -> Result<(), Refusal> {
-    let (leg, Some(record)) = (admitted.leg(), admitted.record()) else { return Ok(()) };
-    if !leg.settings.approved_by.is_set() {
-        return Ok(());
-    }
-    let Some(responses) = received_responses(admitted)? else { return Ok(()) };
-    let is_answered = record.asked().iter().any(|asked| responses.get(asked.path()).is_some());
-    if !is_answered || leg.settings.approved_by.permits(admitted.principal()) {
-        return Ok(());
-    }
-    tracing::warn!(call = admitted.call_id().map(|id| id.to_string()), target = ?escaped(leg.target), "an answer of a caller who may not approve: refused");
-    Err(Refusal::NotApprover)
 }
 
 /// Runs the handler once. The inner error is a decoding error of the arguments.
@@ -155,13 +128,6 @@ async fn enter<T: Send + 'static>(
     Ok(Ok(result))
 }
 
-/// > Servers **SHOULD** validate that the data provided by the client is a valid `InputResponses` object
-fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Refusal> {
-    text.map(|text| serde_json::from_str(text.get()))
-        .transpose()
-        .map_err(|_| Refusal::params("params.inputResponses must be an object"))
-}
-
 fn context(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
@@ -181,9 +147,9 @@ fn context(
         (None, _) => (Engine::begin(setup), responses),
     };
     let leg = admitted.leg();
-    Arc::new(ctx::LegContext {
-        unverified: unverified.filter(|responses| !responses.is_empty()),
-        emitter: Emitter::of(leg.request, leg.caller.outbox, leg.logs),
-        ..leg_context(server, admitted, call, number, engine, carrier, claim)
-    })
+    // The context is large: it is changed where it is, and moved once.
+    let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
+    context.unverified = unverified.filter(|responses| !responses.is_empty());
+    context.emitter = Emitter::of(leg.request, leg.caller.outbox, leg.logs);
+    Arc::new(context)
 }

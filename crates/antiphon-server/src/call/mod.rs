@@ -16,6 +16,7 @@
 pub(crate) mod ask;
 mod awaits;
 pub(crate) mod carrier;
+pub(crate) mod claim;
 pub(crate) mod ctx;
 pub(crate) mod drive;
 pub(crate) mod emit;
@@ -27,6 +28,7 @@ pub(crate) mod leg;
 pub(crate) mod leg_end;
 pub(crate) mod leg_runtime;
 mod notify;
+pub(crate) mod open_step;
 pub(crate) mod outcome;
 pub(crate) mod permit;
 pub(crate) mod pushed;

@@ -2,8 +2,8 @@
 
 use crate::{
     Request,
-    at_most_once::{ClaimedLeg, claim::anchors},
-    call::{LegCarrier, LegRuntime, ctx},
+    at_most_once::ClaimedLeg,
+    call::{LegCarrier, LegRuntime, claim::anchors, ctx},
     clock::seconds,
     receipt::ReceiptRequest,
     request::admit::Admitted,

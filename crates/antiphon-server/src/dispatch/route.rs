@@ -2,8 +2,9 @@
 
 use crate::{
     CacheHint, Caller, Error, Request,
-    at_most_once::{self, ClaimResult, ClaimedLeg, StoredReply},
+    at_most_once::{ClaimedLeg, StoredReply},
     call::{
+        claim::{ClaimResult, claim},
         leg,
         result::{LegReply, LegResult},
     },
@@ -129,7 +130,7 @@ async fn call_tool(
         )))
         .into());
     }
-    let claim = match at_most_once::claim(server, &mut admitted).await? {
+    let claim = match claim(server, &mut admitted).await? {
         ClaimResult::Run(claim) => claim,
         ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
     };
@@ -206,7 +207,7 @@ async fn get_prompt(
     if let Some(argument) = prompt.definition.arguments.iter().find(missing) {
         return Err(Refusal::params(format!("The argument `{}` is missing", argument.name)));
     }
-    let claim = match at_most_once::claim(server, &mut admitted).await? {
+    let claim = match claim(server, &mut admitted).await? {
         ClaimResult::Run(claim) => claim,
         ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
     };
@@ -227,7 +228,7 @@ async fn read_resource(
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     if let Some(resource) = lists.resources.get(uri) {
         let mut admitted = leg::admit(server, leg(&resource.settings))?;
-        let claim = match at_most_once::claim(server, &mut admitted).await? {
+        let claim = match claim(server, &mut admitted).await? {
             ClaimResult::Run(claim) => claim,
             ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
         };
@@ -239,7 +240,7 @@ async fn read_resource(
         let Some(variables) = template.variables(uri) else { continue };
         let mut admitted = leg::admit(server, leg(&template.settings))?;
         let run = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
-        let claim = match at_most_once::claim(server, &mut admitted).await? {
+        let claim = match claim(server, &mut admitted).await? {
             ClaimResult::Run(claim) => claim,
             ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
         };

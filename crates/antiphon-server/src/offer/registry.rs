@@ -3,13 +3,12 @@
 
 use crate::{
     BuildError, Prompt, Resource, ResourceTemplate, Tool,
-    at_most_once::Level,
     offer::{
         check::{InputCheck, OutputCheck, SchemaOrigin},
         list::{List, ListItem},
         profile::{Profile, raw},
     },
-    settings::Settings,
+    settings::{Level, Settings},
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{

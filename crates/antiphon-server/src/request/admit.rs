@@ -237,7 +237,8 @@ impl<'a> Admitted<'a> {
     pub(crate) async fn load_record(&mut self, server: &Runtime) -> Result<(), Refusal> {
         let Some(SpilledRecord { spilled, call, tool_version }) = self.spilled.take() else { return Ok(()) };
         // Boxed, because it would enlarge the future of every call.
-        let record = Box::pin(spill::load(server, self, call, spilled)).await?;
+        let binding = self.leg.binding(self.principal());
+        let record = Box::pin(spill::load(server, &binding, call, spilled)).await?;
         self.record = Some(migrated(&self.leg, call, tool_version, record)?);
         Ok(())
     }
@@ -314,7 +315,8 @@ impl<'a> Admitted<'a> {
                 (OnExpired::AskAgain, Some(rest)) => ttl.max(rest),
                 _ => ttl,
             };
-            let put = spill::put(server, &self.leg, self.principal(), call.id(), &bytes, keep);
+            let binding = self.leg.binding(self.principal());
+            let put = spill::put(server, &binding, call.id(), &bytes, keep);
             // Boxed, because it would enlarge the future of every call.
             bytes = Box::pin(put).await?;
         }

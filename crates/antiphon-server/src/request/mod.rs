@@ -2,3 +2,4 @@
 
 pub(crate) mod admit;
 pub(crate) mod receive;
+pub(crate) mod responses;

@@ -7,7 +7,7 @@ pub(crate) mod state_only;
 
 use crate::{
     Clock, Limits, OnExpired,
-    at_most_once::Claims,
+    claims::Claims,
     identity::{
         account::Accounts,
         caller::{Caller, Identity},

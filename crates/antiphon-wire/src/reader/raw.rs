@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 type Fault = serde::de::value::Error;
 
 /// Makes a raw value of the text of one JSON value without white space around it.
-pub(super) fn value(text: &str) -> Option<&RawValue> {
+pub(crate) fn value(text: &str) -> Option<&RawValue> {
     <&RawValue>::deserialize(Walked(text)).ok()
 }
 

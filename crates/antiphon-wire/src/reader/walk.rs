@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
 
 /// Returns how many bytes come before the first that means something in a string: a quote, a backslash, or a control
 /// character, which must not be there.
-fn plain(bytes: &[u8]) -> usize {
+pub(crate) fn plain(bytes: &[u8]) -> usize {
     const SHORT: usize = 32;
     let Some((head, rest)) = bytes.split_first_chunk::<SHORT>() else { return plain_words(bytes) };
     match plain_words(head) {

@@ -16,4 +16,14 @@ fn a_server_says_what_its_protection_lacks() {
     assert!(shared.build().unwrap_err().to_string().contains("single_instance"));
     let alone = in_memory(Server::builder("shop", "1").tool(tool()).keys(common::ring(7))).single_instance();
     assert!(alone.build().is_ok());
+    let short = |lease| {
+        use antiphon::server::{ClaimOptions, Limits};
+        use std::time::Duration;
+        in_memory(Server::builder("shop", "1").tool(tool()))
+            .limits(Limits::default().step_grace(Duration::from_secs(5)))
+            .claim_options(ClaimOptions::default().lease(Duration::from_secs(lease)))
+            .build()
+    };
+    assert!(short(9).unwrap_err().to_string().contains("step_grace"));
+    assert!(short(10).is_ok());
 }

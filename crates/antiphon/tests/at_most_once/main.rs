@@ -6,6 +6,7 @@
 mod common;
 
 mod build;
+mod sealed;
 mod single_use;
 mod spill;
 mod store_faults;

@@ -236,3 +236,56 @@ async fn a_client_that_takes_no_state_only_is_known_by_its_principal_and_request
     assert_eq!(effects.runs("charge"), 1);
     assert_eq!(result_text(&deliver(&one, &server, pick("a")).await), "a");
 }
+
+/// Two callers send the same bytes as their first request.
+#[tokio::test]
+async fn the_outcome_of_a_first_request_is_its_principals_own() {
+    use antiphon::{seal::Principal, server::Caller};
+    let (effects, (store, _)) = (Effects::default(), store());
+    let server_for = |name: &'static str| {
+        built(shop(&effects), &store, move |builder| {
+            let principal =
+                move |_: &Caller<'_>| Ok::<_, std::convert::Infallible>(Some(Principal::user(name)));
+            builder.write_ahead(true).state_only(|_| false).bind_principal(principal)
+        })
+    };
+    let (mut one, mut two) = (ToolCall::new(json!({})), ToolCall::new(json!({})));
+    let first = one.leg(&server_for("anna"), Value::Null).await;
+    let second = two.leg(&server_for("bert"), Value::Null).await;
+    assert_ne!(first, second);
+    assert_eq!((effects.runs("charge"), effects.distinct_keys("charge")), (2, 2));
+}
+
+/// The first run has ended its last step when another run takes the leg over: only the commit shows it.
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_cannot_be_committed_does_not_leave() {
+    let (effects, (store, hand)) = (Effects::default(), store());
+    let slow = {
+        let effects = effects.clone();
+        tool(move |ctx| {
+            let effects = effects.clone();
+            async move {
+                effects.note("run", "");
+                let number = effects.runs("run");
+                ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
+                if number == 2 {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+                Ok(number.to_string())
+            }
+            .boxed()
+        })
+    };
+    let server = write_ahead(slow, &store);
+    let mut call = ToolCall::new(json!({}));
+    call.leg(&server, Value::Null).await;
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        hand.advance(Duration::from_secs(31));
+        deliver(&call, &server, Value::Null).await
+    };
+    let (first, other) = tokio::join!(deliver(&call, &server, Value::Null), other);
+    assert_eq!(result_text(&other), "3", "{other}");
+    assert_eq!(reason(&first), "in_flight", "{first}");
+    assert_eq!(effects.runs("charge"), 1);
+}

@@ -53,7 +53,9 @@ impl PreparedAsk {
         if let InputRequest::Elicit(elicit) = &request {
             check_elicit(elicit)?;
         }
-        let text = serde_json::to_vec(&request).map_err(|fault| fault.to_string())?;
+        // Most questions fit without a second allocation.
+        let mut text = Vec::with_capacity(512);
+        serde_json::to_writer(&mut text, &request).map_err(|fault| fault.to_string())?;
         Ok(Self { request, text, until: None })
     }
 }

@@ -1,18 +1,22 @@
 //! Steps: side effects or computations that run once and are recorded.
 
+mod attempt;
 mod body;
 mod stored;
 
+pub use self::attempt::{Attempt, Retry};
 use self::{
-    body::{Ended, of_body},
+    body::{Ended, NoOutcome, of_body},
     stored::{Begun, Reconcile, StoredStep},
 };
 use crate::{
     Ctx, Error, StepError,
-    at_most_once::OpenStep,
-    call::leg_runtime::{LegRuntime, SlotHandle},
+    call::{
+        leg_runtime::{LegRuntime, SlotHandle},
+        open_step::OpenStep,
+    },
 };
-use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, StopReason, key::path};
+use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
 use antiphon_wire::escaped;
 use pin_project_lite::pin_project;
@@ -23,7 +27,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker, ready},
-    time::Duration,
 };
 use tokio::time::Sleep;
 
@@ -134,53 +137,6 @@ impl Ctx {
     }
 }
 
-/// One run of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    key: String,
-    number: u32,
-}
-
-impl Attempt {
-    /// Returns the idempotency key: 32 hexadecimal digits, the same for every run of this step of this call, and not
-    /// guessable. Pass it to a provider that accepts one.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// Returns the number of this attempt in this leg, from 1. Under
-    /// [`write_ahead`](crate::ServerBuilder::write_ahead), attempts of an earlier run of the leg count.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-}
-
-/// The number of attempts of a step in one leg, and the pause between them.
-#[derive(Clone, Copy, Debug)]
-pub struct Retry {
-    times: u32,
-    every: Duration,
-}
-
-impl Retry {
-    /// `times` attempts in total (minimum 1), without a pause.
-    pub fn times(times: u32) -> Self {
-        Self { times: times.max(1), every: Duration::ZERO }
-    }
-
-    /// Sets the pause after the first failure. The pause doubles after each further failure, up to one minute.
-    #[must_use]
-    pub fn interval(mut self, pause: Duration) -> Self {
-        self.every = pause;
-        self
-    }
-
-    fn pause(&self, failed: u32) -> Duration {
-        let factor = 1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.every.saturating_mul(factor).min(Duration::from_secs(60))
-    }
-}
-
 enum Input {
     None,
     Pinned(Vec<u8>),
@@ -221,16 +177,6 @@ pin_project! {
     }
 }
 
-/// The reason for which a step has no outcome.
-pub(super) enum NoOutcome {
-    /// An attempt failed, with this cause.
-    Failed(String),
-    /// The leg ends before the body of the step has begun.
-    NotBegun(StopReason),
-    /// The leg ends, because the end of the step is not stored.
-    NotStored(StopReason),
-}
-
 /// A step that runs.
 struct Run {
     wake: Arc<StepWaker>,
@@ -267,6 +213,44 @@ impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
             open: None,
             handle: SlotHandle::new(ctx.leg_runtime()),
         }
+    }
+}
+
+impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
+    /// Sets the function that finds out if this step had its effect, for a server with
+    /// [`write_ahead`](crate::ServerBuilder::write_ahead): it is called if an earlier run of the leg began the step and
+    /// died. It receives the step's idempotency key ([`Attempt::key`](crate::Attempt::key)), and asks the provider.
+    ///
+    /// | the function returns | then |
+    /// |---|---|
+    /// | `Ok(Some(value))` | the step has had its effect, with this result: it does not run again |
+    /// | `Ok(None)` | it has had no effect: it runs now |
+    /// | an error | the request fails, and the client may send it again |
+    ///
+    /// Without this function such a step is refused with `outcome_unknown`, unless the tool says
+    /// [`rerun_after_crash`](crate::Tool::rerun_after_crash).
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx};
+    ///
+    /// # mod payments {
+    /// # pub async fn charge(_: u32, _: &str) -> std::io::Result<String> { Ok("r-1".into()) }
+    /// # pub async fn find(_: &str) -> std::io::Result<Option<String>> { Ok(None) }
+    /// # }
+    /// async fn pay(ctx: &Ctx, amount: u32) -> Result<String> {
+    ///     let receipt = ctx
+    ///         .step("charge", async |s| Ok(payments::charge(amount, s.key()).await?))
+    ///         .reconcile(async |key| Ok(payments::find(&key).await?));
+    ///     Ok(receipt.await?)
+    /// }
+    /// ```
+    pub fn reconcile<G, Found>(mut self, find: G) -> Self
+    where
+        G: FnOnce(String) -> Found + Send + 'a,
+        Found: Future<Output = Result<Option<T>, Error>> + Send + 'a,
+    {
+        self.reconcile = Some(Box::new(move |key| Box::pin(find(key))));
+        self
     }
 }
 

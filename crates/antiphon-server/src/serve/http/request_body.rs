@@ -11,6 +11,7 @@ use crate::{
     },
 };
 use antiphon_wire::escaped;
+use futures_util::future::poll_immediate;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt as _;
@@ -79,6 +80,11 @@ where
         reserved.settle(bytes.len());
         Ok(RequestBody { bytes, _reserved: reserved })
     };
+    let mut read = pin!(read);
+    // Nearly every body is there with its head, and needs no timer.
+    if let Some(read) = poll_immediate(&mut read).await {
+        return read;
+    }
     tokio::time::timeout(options.body_timeout, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 

@@ -69,12 +69,19 @@ use tower_service::Service;
 /// last clone ends them. A request of a session continues when its client disconnects.
 #[derive(Clone, Debug)]
 pub struct HttpService<S: MessageService = Server> {
-    server: S,
-    options: Arc<HttpOptions>,
+    /// One pointer, because every request clones it.
+    shared: Arc<Shared<S>>,
     /// True if no router selects the path.
     checks_path: bool,
+}
+
+/// The parts of an endpoint that all of its clones share.
+#[derive(Debug)]
+struct Shared<S: MessageService> {
+    server: S,
+    options: Arc<HttpOptions>,
     /// The rejections that were logged.
-    refusals: Arc<RefusalLog>,
+    refusals: RefusalLog,
     /// `None` if the server has no sessions.
     legacy: Option<Arc<legacy::Endpoint<S>>>,
     budget: RequestBudget,
@@ -99,7 +106,8 @@ impl<S: MessageService> HttpService<S> {
             Arc::new(legacy::Endpoint::new(server, options, budget.clone(), outbox.sibling()))
         };
         let legacy = server.has_sessions().then(sessions);
-        Self { server, options, checks_path: false, refusals: Arc::default(), legacy, budget, outbox }
+        let shared = Shared { server, options, refusals: RefusalLog::default(), legacy, budget, outbox };
+        Self { shared: Arc::new(shared), checks_path: false }
     }
 
     /// Answers only on the path of the options.
@@ -109,31 +117,46 @@ impl<S: MessageService> HttpService<S> {
 
     /// Ends all legacy sessions, and cancels their requests.
     pub(crate) fn end_sessions(&self) {
-        if let Some(legacy) = &self.legacy {
+        if let Some(legacy) = &self.shared.legacy {
             legacy.end_all();
         }
     }
 
     pub(crate) fn options(&self) -> &HttpOptions {
-        &self.options
+        &self.shared.options
     }
 
     /// Returns the response to a request that is not for the protocol, from its head alone: the health route, the
     /// metadata of the resource, a preflight. `None` if the request passes the checks of its head.
     fn reply_to_head(&self, parts: &Parts) -> Result<Option<Response<ReplyBody>>, Rejection> {
-        if let Some(health) = health(parts, &self.options, self.server.is_draining()) {
+        let Shared { server, options, legacy, .. } = &*self.shared;
+        if let Some(health) = health(parts, options, server.is_draining()) {
             return Ok(Some(health));
         }
-        if let Some(metadata) = metadata(parts, self.options.auth.as_ref()) {
+        if let Some(metadata) = metadata(parts, options.auth.as_ref()) {
             return Ok(Some(metadata));
         }
         if self.checks_path {
-            check_path(parts, &self.options)?;
+            check_path(parts, options)?;
         }
-        if let Some(answer) = preflight(parts, &self.options, self.legacy.is_some()) {
+        if let Some(answer) = preflight(parts, options, legacy.is_some()) {
             return answer.map(Some);
         }
-        check_head(parts, &self.options, self.legacy.is_some()).map(|()| None)
+        check_head(parts, options, legacy.is_some()).map(|()| None)
+    }
+
+    /// Begins to answer a request.
+    pub(crate) fn exchange<B>(self, request: Request<B>) -> Exchange<S>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxBodyError>,
+    {
+        let outbox = self.shared.outbox.sibling();
+        let closes_connection = request.version() <= Version::HTTP_11;
+        let page = self.options().origins.of_page(request.headers());
+        let reply = Box::pin(self.clone().reply(request, outbox.clone()));
+        Exchange { service: self, closes_connection, reply: Some(reply), outbox, page }
     }
 
     /// Checks a request and answers it, and logs a rejection. The messages before the reply go into the outbox.
@@ -143,20 +166,20 @@ impl<S: MessageService> HttpService<S> {
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let (refusals, server) = (Arc::clone(&self.refusals), self.server.clone());
-        let reply = self.checked_reply(request, outbox).await;
+        let reply = self.checked_reply(request, &outbox).await;
         if let HttpReply::Rejection(rejection) = &reply {
-            rejection.log(&refusals, server.now());
+            rejection.log(&self.shared.refusals, self.shared.server.now());
         }
         reply
     }
 
-    async fn checked_reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
+    async fn checked_reply<B>(&self, request: Request<B>, outbox: &Outbox) -> HttpReply
     where
         B: Body + Send,
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
+        let Shared { server, options, legacy, budget, .. } = &*self.shared;
         let (mut parts, body) = request.into_parts();
         match self.reply_to_head(&parts) {
             Ok(None) => {}
@@ -165,56 +188,56 @@ impl<S: MessageService> HttpService<S> {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
             }
         }
-        let authorized = match authorize(&mut parts, self.options.auth.as_ref(), &self.server).await {
+        let authorized = match authorize(&mut parts, options.auth.as_ref(), server).await {
             Ok(authorized) => authorized,
             Err(refused) => {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
             }
         };
-        if let Some(legacy) = self.legacy.as_ref().filter(|_| parts.method != Method::POST) {
+        if let Some(legacy) = legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts, authorized);
         }
-        let body = match read_body(body, &parts, &self.options, &self.budget, authorized).await {
+        let body = match read_body(body, &parts, options, budget, authorized).await {
             Ok(body) => body,
             Err(refused) => return HttpReply::Rejection(refused),
         };
         // Boxed, to keep the future of a modern request small.
-        if let Some(legacy) = self.legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
+        if let Some(legacy) = legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
             return Box::pin(legacy.post(parts, body, authorized)).await;
         }
-        let request = match self.server.read(&body) {
+        let request = match server.read(&body) {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
             Ok(Received::Notification(_)) => return HttpReply::Accepted,
             Ok(Received::Legacy(message)) => {
-                let Some(legacy) = &self.legacy else {
+                let Some(legacy) = legacy else {
                     return HttpReply::Json(without_session(message).into());
                 };
                 return Box::pin(legacy.without_session(
                     message,
-                    &authorized.caller(&parts).with_outbox(&outbox),
+                    &authorized.caller(&parts).with_outbox(outbox),
                     &parts.headers,
                 ))
                 .await;
             }
             Err(reply) => {
-                let Some(legacy) = &self.legacy else { return HttpReply::Json(reply) };
+                let Some(legacy) = legacy else { return HttpReply::Json(reply) };
                 let batch = Box::pin(legacy.batch_without_session(
                     &body,
-                    authorized.caller(&parts).with_outbox(&outbox),
+                    authorized.caller(&parts).with_outbox(outbox),
                     &parts.headers,
                 ));
                 return batch.await.unwrap_or(HttpReply::Json(reply));
             }
         };
         // The same snapshot for the check of the headers and for the call.
-        let offers = self.server.offers();
-        let param_headers = |target: &str| self.server.param_headers(&offers, request.method(), target);
+        let offers = server.offers();
+        let param_headers = |target: &str| server.param_headers(&offers, request.method(), target);
         if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
             return HttpReply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = authorized.caller(&parts).with_outbox(&outbox);
-        match self.server.call(&offers, &request, &caller).await {
+        let caller = authorized.caller(&parts).with_outbox(outbox);
+        match server.call(&offers, &request, &caller).await {
             CallOutcome::Reply(reply) => HttpReply::Json(reply),
             CallOutcome::Open(subscription) => {
                 // A subscription may stay open for days: the memory of its request is freed.
@@ -223,7 +246,7 @@ impl<S: MessageService> HttpService<S> {
                 tokio::select! {
                     reply = subscription => HttpReply::Json(reply),
                     // The stream is cut off, and the client opens another with a new token.
-                    () = authorized.expired(&self.server) => HttpReply::Rejection(token_expired()),
+                    () = authorized.expired(server) => HttpReply::Rejection(token_expired()),
                 }
             }
         }
@@ -234,12 +257,12 @@ impl<S: MessageService> HttpService<S> {
 /// reply.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Exchange<S: MessageService = Server> {
-    /// `Some` for versions of HTTP with a `Connection` header: those before HTTP/2.
-    server: Option<S>,
+    service: HttpService<S>,
+    /// True for versions of HTTP with a `Connection` header: those before HTTP/2.
+    closes_connection: bool,
     /// Moved into the event stream once one begins.
     reply: Option<BoxFuture<'static, HttpReply>>,
     outbox: Outbox,
-    options: Arc<HttpOptions>,
     /// The origin of the page that sent the request, if the page may read the response.
     page: Option<AllowedOrigin>,
 }
@@ -254,25 +277,26 @@ impl<S: MessageService> Future for Exchange<S> {
     // > `Content-Type: text/event-stream` (an SSE response stream).
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(mut reply) = self.reply.take() else { return Poll::Pending };
+        let Shared { server, options, .. } = &*self.service.shared;
         // The handler runs in this task, and its messages are checked below.
         self.outbox.stop_waking();
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => reply.into_response(&self.options),
+            Poll::Ready(reply) if self.outbox.is_empty() => reply.into_response(options),
             Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
             Poll::Pending if self.outbox.poll_ready(cx).is_pending() => {
                 self.reply = Some(reply);
                 return Poll::Pending;
             }
             Poll::Pending => {
-                stream_response(EventStream::new(self.outbox.clone(), reply, self.options.keep_alive))
+                stream_response(EventStream::new(self.outbox.clone(), reply, options.keep_alive))
             }
         };
         // Further requests should reach another instance.
-        if self.server.as_ref().is_some_and(S::is_draining) {
+        if self.closes_connection && server.is_draining() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        self.options.origins.add_headers(self.page, response.headers_mut());
+        options.origins.add_headers(self.page, response.headers_mut());
         Poll::Ready(Ok(response))
     }
 }
@@ -293,11 +317,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (service, outbox) = (self.clone(), self.outbox.sibling());
-        let options = Arc::clone(&self.options);
-        let server = (request.version() <= Version::HTTP_11).then(|| self.server.clone());
-        let page = options.origins.of_page(request.headers());
-        let reply = Box::pin(service.reply(request, outbox.clone()));
-        Exchange { server, reply: Some(reply), outbox, options, page }
+        self.clone().exchange(request)
     }
 }

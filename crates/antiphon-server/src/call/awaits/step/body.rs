@@ -1,8 +1,18 @@
 //! The outcome of a step's body, as it is recorded.
 
 use crate::{Error, StepError};
-use antiphon_engine::StepOutcome;
+use antiphon_engine::{StepOutcome, StopReason};
 use serde::{Serialize, de::DeserializeOwned};
+
+/// The reason for which a step has no outcome.
+pub(super) enum NoOutcome {
+    /// An attempt failed, with this cause.
+    Failed(String),
+    /// The leg ends before the body of the step has begun.
+    NotBegun(StopReason),
+    /// The leg ends, because the end of the step is not stored.
+    NotStored(StopReason),
+}
 
 /// A step that ended.
 pub(super) struct Ended<T> {

@@ -10,10 +10,7 @@
 //!                      └─ else ──▶ the leg ends: `outcome_unknown`
 //! ```
 
-use super::{
-    NoOutcome, Step,
-    body::{Ended, of_body},
-};
+use super::body::{Ended, NoOutcome, of_body};
 use crate::{
     Error,
     at_most_once::{ClaimedLeg, StepBegin},
@@ -22,7 +19,6 @@ use antiphon_engine::StopReason;
 use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
-    future::Future,
     mem,
     pin::Pin,
     sync::Arc,
@@ -32,44 +28,6 @@ use std::{
 /// The author's function that asks a provider whether an interrupted step had its effect.
 pub(super) type Reconcile<'a, T> =
     Box<dyn FnOnce(String) -> BoxFuture<'a, Result<Option<T>, Error>> + Send + 'a>;
-
-impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
-    /// Sets the function that finds out if this step had its effect, for a server with
-    /// [`write_ahead`](crate::ServerBuilder::write_ahead): it is called if an earlier run of the leg began the step and
-    /// died. It receives the step's idempotency key ([`Attempt::key`](crate::Attempt::key)), and asks the provider.
-    ///
-    /// | the function returns | then |
-    /// |---|---|
-    /// | `Ok(Some(value))` | the step has had its effect, with this result: it does not run again |
-    /// | `Ok(None)` | it has had no effect: it runs now |
-    /// | an error | the request fails, and the client may send it again |
-    ///
-    /// Without this function such a step is refused with `outcome_unknown`, unless the tool says
-    /// [`rerun_after_crash`](crate::Tool::rerun_after_crash).
-    ///
-    /// ```
-    /// use antiphon::{Result, server::Ctx};
-    ///
-    /// # mod payments {
-    /// # pub async fn charge(_: u32, _: &str) -> std::io::Result<String> { Ok("r-1".into()) }
-    /// # pub async fn find(_: &str) -> std::io::Result<Option<String>> { Ok(None) }
-    /// # }
-    /// async fn pay(ctx: &Ctx, amount: u32) -> Result<String> {
-    ///     let receipt = ctx
-    ///         .step("charge", async |s| Ok(payments::charge(amount, s.key()).await?))
-    ///         .reconcile(async |key| Ok(payments::find(&key).await?));
-    ///     Ok(receipt.await?)
-    /// }
-    /// ```
-    pub fn reconcile<G, Found>(mut self, find: G) -> Self
-    where
-        G: FnOnce(String) -> Found + Send + 'a,
-        Found: Future<Output = Result<Option<T>, Error>> + Send + 'a,
-    {
-        self.reconcile = Some(Box::new(move |key| Box::pin(find(key))));
-        self
-    }
-}
 
 /// The stored records of one step while it runs.
 pub(super) struct StoredStep<'a, T> {

@@ -21,7 +21,6 @@ use std::{
     },
     task::{Context, Poll, ready},
 };
-use tower_service::Service as _;
 
 /// The rest of a body without a length: too little to be read ahead, since requests may follow it.
 const UNKNOWN_REST: usize = 1;
@@ -54,7 +53,7 @@ impl<S: MessageService> hyper::service::Service<Request<Incoming>> for Connectio
         request.extensions_mut().insert(self.connection.address());
         let exchange = self.connection.begin().map(|guard| {
             let request = request.map(|body| TrackedBody { body, connection: Arc::clone(&self.connection) });
-            (self.service.clone().call(request), guard)
+            (self.service.clone().exchange(request), guard)
         });
         ConnectionExchange { exchange, unread: Arc::clone(&self.unread) }
     }

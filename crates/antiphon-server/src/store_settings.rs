@@ -1,49 +1,8 @@
-//! The settings of a server that runs legs at most once.
+//! The settings of a server's store, on its builder.
 
-use crate::{
-    BuildError, ServerBuilder,
-    at_most_once::{ClaimOptions, Claims, Level},
-};
-use antiphon_store::{CallStore, StoreReach};
+use crate::{ClaimOptions, ServerBuilder, settings::Level};
+use antiphon_store::CallStore;
 use std::sync::Arc;
-
-/// The store of a server and the settings of its claims, before the server is built.
-#[derive(Debug, Default)]
-pub(crate) struct AtMostOnce {
-    store: Option<Arc<dyn CallStore>>,
-    options: ClaimOptions,
-    pub(crate) level: Level,
-    spills: bool,
-    single_instance: bool,
-}
-
-impl AtMostOnce {
-    /// Returns the claims of a server whose offers have at most this level.
-    pub(crate) fn claims(self, level: Level, has_shared_keys: bool) -> Result<Option<Claims>, BuildError> {
-        let Some(store) = self.store else {
-            return match level {
-                Level::None => Ok(None),
-                Level::SingleUse | Level::WriteAhead => Err(BuildError(
-                    "`single_use` and `write_ahead` need a store of calls: set one with `.store(..)`"
-                        .to_owned(),
-                )),
-            };
-        };
-        // Each instance would grant its own claim of the same leg.
-        if (level != Level::None || self.spills)
-            && store.reach() == StoreReach::Process
-            && has_shared_keys
-            && !self.single_instance
-        {
-            return Err(BuildError(
-                "other processes with the same keys do not see a store in memory, and could run the same leg or miss its record: use a \
-                 store that all instances share, or say `.single_instance()` if there is one only"
-                    .to_owned(),
-            ));
-        }
-        Ok(Some(Claims::new(store, self.options, self.level, self.spills)))
-    }
-}
 
 impl ServerBuilder {
     /// Sets the store of calls, which [`single_use`](Self::single_use) and [`write_ahead`](Self::write_ahead) need. All

@@ -1,22 +1,23 @@
-//! The claim of a leg, before its handler runs.
+//! The claim of a leg in the server's store, before its handler runs.
 
 use crate::{
     at_most_once::{
-        ClaimedLeg, Claims, Level, StoredReply,
-        claimed_leg::{NewClaim, repeated},
-        fingerprint::fingerprint,
-        outcome::{RowSeal, until},
-        step_record::EarlierSteps,
+        ATTEMPTS, ClaimedLeg, EarlierSteps, NewClaim, RowSeal, StoredReply, fingerprint, refused, repeated,
+        until,
     },
-    call::leg::{check_approver, received_responses},
+    claims::{Claims, owner},
     clock::seconds,
     refusal::Refusal,
-    request::admit::Admitted,
+    request::{
+        admit::Admitted,
+        responses::{check_approver, received_responses},
+    },
     runtime::Runtime,
+    settings::Level,
 };
 use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret, Principal};
 use antiphon_store::{
-    CallKey, Claim, ClaimRequest, Fence, Fingerprint, Owner, RunnerId, StoreError, Written,
+    CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written, mutant::is_mutant,
 };
 use antiphon_wire::{InputRequests, escaped};
 use serde::Deserialize;
@@ -26,8 +27,6 @@ use tokio::time::Instant;
 /// The first pause between two claims of a leg that another run holds. It doubles, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// The number of attempts of an operation whose effect is unknown.
-pub(super) const ATTEMPTS: u32 = 3;
 
 /// The result of claiming a leg.
 pub(crate) enum ClaimResult {
@@ -106,7 +105,7 @@ async fn claim_row(
             let now = server.clock.now();
             let reply = row.open_reply(&server.sealing.sealer(), &stored, now).ok_or(Refusal::Used)?;
             check_capabilities(admitted, &reply)?;
-            tracing::debug!(call = %row.key, leg = row.leg, "a leg was sent again: it has the same reply");
+            tracing::debug!(call = %escaped(&row.key), leg = row.leg, "a leg was sent again: it has the same reply");
             Ok(ClaimResult::Replied(reply))
         }
         Granted::Refused(refusal) => Err(refusal),
@@ -129,7 +128,7 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
             Ok(Claim::Fresh(fence)) => return Granted::Fresh(fence),
             Ok(Claim::Done(stored)) => return Granted::Done(stored),
             Ok(Claim::Conflict(conflict)) => {
-                tracing::info!(call = %request.call(), leg = request.leg(), ?conflict, "a state was used before");
+                tracing::info!(call = %escaped(&request.call()), leg = request.leg(), ?conflict, "a state was used before");
                 return Granted::Refused(Refusal::Used);
             }
             Ok(Claim::InFlight { retry_after }) => {
@@ -141,11 +140,11 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             Ok(Claim::Unknown(unknown)) if may_take_over && unknown.leg == request.leg() => {
-                tracing::warn!(call = %request.call(), leg = request.leg(), "the run of a leg died: it is run again");
+                tracing::warn!(call = %escaped(&request.call()), leg = request.leg(), "the run of a leg died: it is run again");
                 request = request.take_over(true);
             }
             Ok(Claim::Unknown(unknown)) => {
-                tracing::error!(call = %request.call(), leg = unknown.leg, "the run of a leg died, and its effects are unknown");
+                tracing::error!(call = %escaped(&request.call()), leg = unknown.leg, "the run of a leg died, and its effects are unknown");
                 return Granted::Refused(Refusal::OutcomeUnknown { step: None });
             }
             Err(error) => {
@@ -171,13 +170,6 @@ async fn earlier_steps(claims: &Claims, fence: &Fence, leg: u32) -> Result<Earli
     }
 }
 
-/// Logs an error of the store, and returns the refusal.
-pub(super) fn refused(error: &StoreError) -> Refusal {
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    tracing::error!(%error, cause = %escaped(&cause), "the store of calls failed: the request is refused");
-    Refusal::Store
-}
-
 /// Returns the row that this leg claims, if it claims one.
 fn row<'s>(
     server: &'s Runtime,
@@ -198,7 +190,7 @@ fn row<'s>(
             let print = fingerprint(call.secret(), record, responses.as_ref());
             let keep = until(admitted.accepted_until(), now) + Duration::from_secs(2 * CLOCK_SKEW);
             let key = CallKey::from_bytes(*call.id().as_bytes());
-            RowSeal::new(leg, principal, (key, u32::from(call.leg()), print), keep)
+            RowSeal::new(&leg.binding(principal), (key, u32::from(call.leg()), print), keep)
         }
         // The first request of a caller who cannot take state only. Without a principal, two callers could send the
         // same bytes.
@@ -207,8 +199,7 @@ fn row<'s>(
                 return Ok(None);
             };
             RowSeal::new(
-                leg,
-                principal,
+                &leg.binding(principal),
                 (key, 1, Fingerprint::from_bytes([0; 16])),
                 claims.options.first_request,
             )
@@ -225,15 +216,12 @@ fn first_request(admitted: &Admitted<'_>, principal: &Principal) -> Option<CallK
     let id = serde_json::to_string(&leg.request.id).ok()?;
     let arguments = leg.arguments.map(serde_json::value::RawValue::get);
     let request = secret.request_digest(&leg.request.method, leg.target, arguments).ok()?.to_bytes();
-    let principal = secret.principal_digest(principal).to_bytes();
+    let principal = match is_mutant("outcome_without_principal") {
+        true => [0; 16],
+        false => secret.principal_digest(principal).to_bytes(),
+    };
     let all = [&principal[..], &request[..], id.as_bytes()].concat();
     Some(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
-}
-
-/// Returns the owner to whom a store charges the row.
-pub(super) fn owner(principal: Option<&Principal>) -> Owner {
-    let secret = CallSecret::from_bytes(*b"owner of a row..");
-    Owner::from_bytes(principal.map_or([0; 16], |principal| secret.principal_digest(principal).to_bytes()))
 }
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs the drill and the tests with each mutant, a defect on purpose, and prints the table of docs/drill.md. Each mutant must
+# be noticed, and the same build without one must pass. ./drill/mutants.sh [--seconds S] [MUTANT ..]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=15
+if [ "${1:-}" = --seconds ]; then seconds=$2; shift 2; fi
+mutants=("$@")
+# Each name stands at the place of its defect, in the sources.
+if [ "${#mutants[@]}" -eq 0 ]; then
+    mapfile -t mutants < <(grep -rhoE 'is_mutant\("[a-z_]+"\)' crates --include='*.rs' | cut -d'"' -f2 | sort -u)
+    mutants=(none "${mutants[@]}")
+fi
+
+export RUSTC_WORKSPACE_WRAPPER=$PWD/drill/rustc-mutants
+# The programs of this build, and no others: a build without mutants may run in the same folder meanwhile.
+programs() { cargo test --quiet --locked --no-run --message-format json "$@" | grep -oE '"executable":"[^"]+"' | cut -d'"' -f4; }
+cargo build --quiet --locked -p antiphon-drill
+drill=$(mktemp)
+trap 'rm -f "$drill"' EXIT
+cp "${CARGO_TARGET_DIR:-target}/debug/drill" "$drill"
+chmod +x "$drill"
+tests=$(programs -p antiphon --test at_most_once)
+stores=$(programs -p antiphon-store --lib --test stores)
+
+# The tests that fail. A model whose states grow without an end fails too.
+failures() {
+    local lines status=0
+    lines=$(ANTIPHON_MUTANT=$1 timeout 45 "$2" "${@:3}" 2>/dev/null) || status=$?
+    sed -nE 's/^test (.*) \.\.\. FAILED$/\1/p' <<<"$lines"
+    if [ "$status" = 124 ]; then echo "$(basename "${2%-*}"): no end"; fi
+}
+missed=0
+printf '| mutant | rules broken in the drill | tests that fail |\n|---|---|---|\n'
+for mutant in "${mutants[@]}"; do
+    output=$("$drill" --seconds "$seconds" --seed 14 --mutant "$mutant") && status=0 || status=$?
+    if [ "$status" -gt 1 ]; then rules="the drill did not run"; else rules=$(sed -nE 's/^BROKEN (I[0-9]+) .*/\1/p' <<<"$output" | uniq | paste -sd' '); fi
+    failed=$(
+        failures "$mutant" "$tests"
+        for program in $stores; do failures "$mutant" "$program" --skip postgres:: --skip redis::; done
+    )
+    count=$(grep -c . <<<"$failed" || true)
+    printf '| `%s` | %s | %s |\n' "$mutant" "${rules:--}" "$([ "$count" = 0 ] && echo - || echo "$count, such as \`$(head -n 1 <<<"$failed")\`")"
+    if [ "$mutant" = none ]; then
+        if [ "$status" != 0 ] || [ "$count" != 0 ]; then missed=1; echo "$output" >&2; fi
+    elif [ -z "$rules" ] && [ "$count" = 0 ]; then
+        missed=1
+    fi
+done
+[ "$missed" = 0 ] || { echo "a mutant was not noticed, or the build without a mutant fails" >&2; exit 1; }

@@ -1,0 +1,54 @@
+//! A request of a person: one leg of a call.
+
+use crate::tools::Level;
+use serde_json::{Value, json};
+
+/// One leg of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Leg {
+    pub(crate) call: String,
+    pub(crate) level: Level,
+    pub(crate) plan: String,
+    pub(crate) person: String,
+    /// The number of the leg, from 0. The first one has no state.
+    pub(crate) number: u32,
+    pub(crate) state: Option<String>,
+    /// The answers, or null.
+    pub(crate) answers: Value,
+}
+
+impl Leg {
+    /// Returns the message.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let mut params = json!({
+            "name": self.level.tool(),
+            "arguments": { "call": self.call, "plan": self.plan },
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": { "name": "drill", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {}, "url": {} } }
+            }
+        });
+        if let Some(state) = &self.state {
+            params["requestState"] = json!(state);
+        }
+        if !self.answers.is_null() {
+            params["inputResponses"] = self.answers.clone();
+        }
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+            .to_string()
+            .into_bytes()
+    }
+
+    /// Returns the same leg with other answers, if it has answers.
+    pub(crate) fn with_other_answers(&self, word: &str) -> Option<Self> {
+        let answers = self.answers.as_object().filter(|answers| !answers.is_empty())?;
+        let answers = answers.keys().map(|key| (key.clone(), accept(word))).collect();
+        Some(Self { answers: Value::Object(answers), ..self.clone() })
+    }
+}
+
+/// Returns an accepted form.
+pub(crate) fn accept(name: &str) -> Value {
+    json!({ "action": "accept", "content": { "name": name } })
+}

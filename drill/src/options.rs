@@ -1,0 +1,71 @@
+//! The options of the command line.
+
+use crate::Result;
+use std::fmt;
+
+/// The options of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) calls: Option<u64>,
+    pub(crate) seconds: Option<u64>,
+    pub(crate) store: String,
+    pub(crate) seed: u64,
+    pub(crate) people: u64,
+    /// The lease, in milliseconds.
+    pub(crate) lease: u64,
+    pub(crate) mutant: Option<String>,
+    /// Kills only, at random points, and the same plan for each call.
+    pub(crate) crash: bool,
+}
+
+impl Options {
+    /// Reads the command line.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut options = Self {
+            calls: None,
+            seconds: None,
+            store: "sqlite".to_owned(),
+            seed: crate::clock::micros() % 1_000_000,
+            people: 16,
+            lease: 2000,
+            mutant: None,
+            crash: false,
+        };
+        while let Some(word) = words.next() {
+            if word == "--crash" {
+                options.crash = true;
+                continue;
+            }
+            let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+            match word.as_str() {
+                "--calls" => options.calls = Some(value.parse()?),
+                "--seconds" => options.seconds = Some(value.parse()?),
+                "--store" => options.store = value,
+                "--seed" => options.seed = value.parse()?,
+                "--people" => options.people = value.parse()?,
+                "--lease" => options.lease = value.parse()?,
+                "--mutant" => options.mutant = Some(value),
+                other => return Err(format!("unknown option {other}").into()),
+            }
+        }
+        if options.mutant.is_some() && !cfg!(antiphon_mutants) {
+            return Err("this build has no mutants: see drill/run.sh".into());
+        }
+        if options.calls.is_none() && options.seconds.is_none() {
+            options.seconds = Some(30);
+        }
+        Ok(options)
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = if self.crash { "crash drill" } else { "fleet drill" };
+        write!(f, "{mode}: store {}, seed {}, {} people", self.store, self.seed, self.people)?;
+        write!(f, ", lease {} ms", self.lease)?;
+        match &self.mutant {
+            Some(mutant) => write!(f, ", mutant {mutant}"),
+            None => Ok(()),
+        }
+    }
+}

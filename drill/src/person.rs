@@ -1,0 +1,177 @@
+//! A person: makes a call, answers its questions, sends requests again.
+
+use crate::{
+    clock::micros,
+    history::{CallEnd, History, Outcome, Rivalry, person_of},
+    leg::{Leg, accept},
+    proxy::{Lost, Proxy},
+    random::Random,
+    tools::Level,
+};
+use serde_json::{Map, Value};
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// The time after which a person gives a call up.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// The time after which a person sends a request again, and goes on waiting for the reply to the first one.
+const IMPATIENT: Duration = Duration::from_millis(1200);
+
+/// The script of all people.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) seed: u64,
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) history: Arc<History>,
+    /// The plan of every call, if all have the same.
+    pub(crate) plan: Option<String>,
+    /// True if requests are sent again and answered by two people.
+    pub(crate) repeats: bool,
+}
+
+/// The reply that ends the attempts at a leg.
+enum Settled {
+    Result(Value),
+    Unknown,
+    Used,
+    GaveUp(String),
+    Refused(String),
+}
+
+impl Settled {
+    fn word(&self) -> String {
+        match self {
+            Self::Result(_) => "result".to_owned(),
+            Self::Unknown => "outcome_unknown".to_owned(),
+            Self::Used => "used".to_owned(),
+            Self::GaveUp(reason) | Self::Refused(reason) => reason.clone(),
+        }
+    }
+}
+
+impl Script {
+    /// Makes the call of this number.
+    pub(crate) async fn call(&self, number: u64) {
+        let mut random = Random::new(self.seed, "person", number);
+        let level = Level::ALL[usize::try_from(number % 3).unwrap_or_default()];
+        let call = format!("c{number}");
+        let plan = self.plan.clone().unwrap_or_else(|| plan(&mut random));
+        let (from, begin) = (micros(), Instant::now());
+        let mut leg = Leg {
+            person: person_of(&call),
+            call: call.clone(),
+            level,
+            plan: plan.clone(),
+            number: 0,
+            state: None,
+            answers: Value::Null,
+        };
+        let mut earlier: Vec<Leg> = Vec::new();
+        let outcome = loop {
+            let (settled, sent) = self.settle(&leg, begin, &mut random).await;
+            let result = match settled {
+                Settled::Result(result) => result,
+                Settled::Unknown => break Outcome::Unknown,
+                Settled::Used => break Outcome::Refused("used".to_owned()),
+                Settled::GaveUp(reason) => break Outcome::GaveUp(reason),
+                Settled::Refused(reason) => break Outcome::Refused(reason),
+            };
+            earlier.push(sent);
+            self.repeat(&earlier, 15, &mut random);
+            let Some(state) = result["requestState"].as_str() else { break Outcome::Result };
+            leg.number += 1;
+            leg.state = Some(state.to_owned());
+            let keys = result["inputRequests"].as_object().map(Map::keys).into_iter().flatten();
+            let answers: Map<String, Value> = keys.map(|key| (key.clone(), accept("red"))).collect();
+            leg.answers = if answers.is_empty() { Value::Null } else { Value::Object(answers) };
+        };
+        self.repeat(&earlier, 40, &mut random);
+        let until = micros();
+        self.history.lock().ends.push(CallEnd { call, level, plan, from, until, outcome });
+    }
+
+    /// Sends a leg until it has a reply that ends it; sometimes two people answer. Returns the request that won.
+    async fn settle(&self, leg: &Leg, begin: Instant, random: &mut Random) -> (Settled, Leg) {
+        let mut pauses = random.clone();
+        let other = leg.with_other_answers("blue").filter(|_| self.repeats && random.percent(20));
+        let Some(other) = other else { return (self.attempt(leg, begin, &mut pauses).await, leg.clone()) };
+        let mut more = Random::new(self.seed, &leg.call, u64::from(leg.number));
+        let (one, two) =
+            tokio::join!(self.attempt(leg, begin, &mut pauses), self.attempt(&other, begin, &mut more));
+        let outcomes = vec![one.word(), two.word()];
+        self.history.lock().rivalries.push(Rivalry { call: leg.call.clone(), outcomes });
+        match (one, two) {
+            (Settled::Used, two) => (two, other),
+            (one, _) => (one, leg.clone()),
+        }
+    }
+
+    /// Sends a request. If the reply is late, the request is sent once more, beside the first one.
+    async fn send(&self, leg: &Leg) -> Result<Value, Lost> {
+        let mut first = pin!(self.proxy.send(leg));
+        match tokio::time::timeout(IMPATIENT, &mut first).await {
+            Ok(reply) => reply,
+            Err(_) if self.repeats => {
+                self.proxy.later(leg.clone(), Duration::ZERO);
+                first.await
+            }
+            Err(_) => first.await,
+        }
+    }
+
+    async fn attempt(&self, leg: &Leg, begin: Instant, random: &mut Random) -> Settled {
+        let mut last = "no reply".to_owned();
+        while begin.elapsed() < CALL_LIMIT {
+            if let Ok(reply) = self.send(leg).await {
+                if let Some(result) = reply.get("result") {
+                    return Settled::Result(result.clone());
+                }
+                let error = &reply["error"];
+                let reason = error["data"]["reason"].as_str().or(error["message"].as_str()).unwrap_or("?");
+                match reason {
+                    "used" => return Settled::Used,
+                    "outcome_unknown" if leg.level == Level::Once => return Settled::Unknown,
+                    "outcome_unknown" | "in_flight" | "store" | "step_failed" | "overloaded" => (),
+                    other => return Settled::Refused(other.to_owned()),
+                }
+                last = reason.to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(50) + random.millis(200)).await;
+        }
+        Settled::GaveUp(last)
+    }
+
+    /// Sends one of the earlier legs again in some of a hundred cases: as it was, with other answers, or as somebody
+    /// else.
+    fn repeat(&self, earlier: &[Leg], percent: u64, random: &mut Random) {
+        if !self.repeats || !random.percent(percent) {
+            return;
+        }
+        let count = u64::try_from(earlier.len()).unwrap_or_default();
+        // The last one more often: only its reply is still in the store.
+        let index = if random.percent(50) { count.saturating_sub(1) } else { random.below(count) };
+        let Some(leg) = earlier.get(usize::try_from(index).unwrap_or_default()) else { return };
+        let leg = match random.below(6) {
+            0 | 1 => leg.with_other_answers("green").unwrap_or_else(|| leg.clone()),
+            2 => Leg { person: "somebody-else".to_owned(), ..leg.clone() },
+            _ => leg.clone(),
+        };
+        self.proxy.later(leg, random.millis(4000));
+    }
+}
+
+/// Returns a plan: one to four rounds, with steps between them.
+fn plan(random: &mut Random) -> String {
+    let mut plan = String::new();
+    let rounds = 1 + random.below(4);
+    for _ in 0..rounds {
+        plan.push_str(["s", "j", "w", "c", "ss", ""][usize::try_from(random.below(6)).unwrap_or_default()]);
+        plan.push(if random.percent(25) { 'b' } else { 'q' });
+    }
+    // The effect behind the last answer. One in ten takes longer than the lease.
+    plan.push(if random.percent(10) { 'l' } else { 's' });
+    plan
+}

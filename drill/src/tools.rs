@@ -1,0 +1,168 @@
+//! The tools under test: one handler that follows the plan in its arguments, at three levels of protection.
+
+use crate::ledger::Ledger;
+use antiphon::{
+    Error, Form, Result,
+    server::{Ctx, Tool, Won},
+};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// The protection of a tool, by the tool's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Level {
+    /// `single_use`.
+    Once,
+    /// `write_ahead`, with steps that read the ledger after a crash.
+    Reconciled,
+    /// `write_ahead`, with steps that run again after a crash.
+    Rerun,
+}
+
+impl Level {
+    pub(crate) const ALL: [Self; 3] = [Self::Once, Self::Reconciled, Self::Rerun];
+
+    /// Returns the name of the tool.
+    pub(crate) fn tool(self) -> &'static str {
+        match self {
+            Self::Once => "single_use",
+            Self::Reconciled => "reconciled",
+            Self::Rerun => "rerun",
+        }
+    }
+}
+
+/// The arguments of a call.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub(crate) struct Order {
+    pub(crate) call: String,
+    /// One letter for each part, see [`run`].
+    pub(crate) plan: String,
+}
+
+#[derive(Debug, Deserialize, Form)]
+struct Choice {
+    name: String,
+}
+
+/// The parts of a call's handler.
+struct Run<'a> {
+    ctx: &'a Ctx,
+    ledger: &'a Ledger,
+    level: Level,
+    call: &'a str,
+    name: String,
+    slow: Duration,
+}
+
+/// Returns the tools. `slow` is the time of a slow step.
+pub(crate) fn tools(ledger: Arc<Ledger>, slow: Duration) -> Vec<Tool> {
+    Level::ALL
+        .into_iter()
+        .map(|level| {
+            let ledger = Arc::clone(&ledger);
+            let tool = Tool::new(
+                level.tool(),
+                lent(move |ctx, order| {
+                    let ledger = Arc::clone(&ledger);
+                    async move { run(ctx, order, &ledger, level, slow).await }.boxed()
+                }),
+            );
+            match level {
+                Level::Once => tool.single_use(true),
+                Level::Reconciled => tool.write_ahead(true),
+                Level::Rerun => tool.write_ahead(true).rerun_after_crash(true),
+            }
+        })
+        .collect()
+}
+
+fn lent<F: for<'a> Fn(&'a Ctx, Order) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
+    handler
+}
+
+/// Follows the plan: `s` a step, `l` a slow step, `j` two steps at once, `q` a question, `b` two questions at once, `w` a
+/// question against a step, `c` a checkpoint.
+async fn run(ctx: &Ctx, order: Order, ledger: &Ledger, level: Level, slow: Duration) -> Result<String> {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let name = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let run = Run { ctx, ledger, level, call: &order.call, name, slow };
+    let mut answers = String::new();
+    for (number, part) in (0u32..).zip(order.plan.bytes()) {
+        match part {
+            b's' => run.step("s", number, Duration::from_millis(15)).await?,
+            b'l' => run.step("l", number, run.slow).await?,
+            b'j' => {
+                let steps = ["j", "k"].map(|name| run.step(name, number, Duration::from_millis(15)));
+                ctx.join_all(steps).await.into_iter().collect::<Result<()>>()?;
+            }
+            b'q' => answers.push_str(&run.ask("q", number).await?),
+            b'b' => {
+                let (one, two) = tokio::join!(run.ask("b", number), run.ask("d", number));
+                answers.push_str(&one?);
+                answers.push_str(&two?);
+            }
+            b'w' => {
+                let work = run.step("w", number, Duration::from_millis(5));
+                match ctx.select(("select", number), (run.ask("v", number), work)).await {
+                    Won::A(answer) => answers.push_str(&answer?),
+                    Won::B(done) => done?,
+                }
+            }
+            b'c' => ctx.checkpoint().nth(number).now().await,
+            _ => return Err(Error::user_facing("a plan has unknown parts")),
+        }
+    }
+    Ok(format!("{answers}|{}", run.name))
+}
+
+impl Run<'_> {
+    async fn ask(&self, name: &'static str, number: u32) -> Result<String> {
+        let choice = self.ctx.elicit::<Choice>("Which?").key(name).nth(number).await?;
+        Ok(choice.name)
+    }
+
+    /// Runs a step whose effect is a line of the ledger, at its begin.
+    async fn step(&self, name: &'static str, number: u32, time: Duration) -> Result<()> {
+        let step = self.ctx.step((name, number), async |attempt| {
+            self.ledger
+                .append(self.call, &format!("{name}{number}"), attempt.key(), &self.name)
+                .map_err(|_| Error::user_facing("the ledger cannot be written"))?;
+            tokio::time::sleep(time).await;
+            Ok(())
+        });
+        match self.level {
+            Level::Once | Level::Rerun => Ok(step.await?),
+            Level::Reconciled => Ok(step
+                .reconcile(async |key| {
+                    let found = self.ledger.has(&key);
+                    found
+                        .map(|found| found.then_some(()))
+                        .map_err(|error| Error::user_facing(error.to_string()))
+                })
+                .await?),
+        }
+    }
+}
+
+/// Returns the steps of a plan that have ended when its call has. The step of a `w` may not have begun, if its question
+/// was answered first.
+pub(crate) fn steps(plan: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    for (number, part) in (0u32..).zip(plan.chars()) {
+        match part {
+            's' | 'l' => steps.push(format!("{part}{number}")),
+            'j' => steps.extend([format!("j{number}"), format!("k{number}")]),
+            _ => (),
+        }
+    }
+    steps
+}
