@@ -34,7 +34,7 @@ const SEALED: &str = "sealed until ";
 /// file.add(SecretKey::random()?, 1_777_640_400)?; // the second key opens, and does not seal yet
 /// file.promote(1_777_644_000)?;
 /// assert!(file.retire(Duration::from_secs(86_400), 1_777_644_600).is_err()); // tokens of the old key still open
-/// assert_eq!(file.retire(Duration::from_secs(86_400), 1_777_730_400)?, 1);
+/// assert_eq!(file.retire(Duration::from_secs(86_400), 1_777_730_401)?, 1);
 /// assert_eq!(file.ring()?.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

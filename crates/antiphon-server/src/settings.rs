@@ -45,6 +45,11 @@ pub(crate) struct ApprovedBy(Option<Arc<Approves>>);
 type Approves = dyn Fn(&Principal) -> bool + Send + Sync;
 
 impl ApprovedBy {
+    /// Returns whether there is a rule.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Returns whether an answer of this caller is accepted. A rule accepts nobody who is not authenticated.
     pub(crate) fn permits(&self, principal: Option<&Principal>) -> bool {
         self.0.as_ref().is_none_or(|approves| principal.is_some_and(|principal| approves(principal)))

@@ -8,7 +8,10 @@ use crate::{
     claims::{Claims, owner},
     clock::seconds,
     refusal::Refusal,
-    request::{admit::Admitted, responses::received_responses},
+    request::{
+        admit::Admitted,
+        responses::{check_approver, received_responses},
+    },
     runtime::Runtime,
     settings::Level,
 };
@@ -49,6 +52,8 @@ pub(crate) async fn claim(
     admitted: &mut Admitted<'_>,
 ) -> Result<ClaimResult, Refusal> {
     admitted.load_record(server).await?;
+    // Before the claim: a refused answer does not use the state.
+    check_approver(admitted)?;
     match row(server, admitted)? {
         None => Ok(ClaimResult::Run(None)),
         // Boxed, because it would enlarge the future of every call.

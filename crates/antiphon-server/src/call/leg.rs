@@ -21,7 +21,6 @@ use crate::{
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record};
-use antiphon_wire::{InputResponses, escaped};
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
@@ -83,7 +82,6 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     let Some(mut record) = admitted.take_record() else {
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };
-    approved(admitted, &record, responses.as_ref())?;
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
     let again = record.receive(admitted.call(), answer, &server.engine_limits());
     let again =
@@ -93,24 +91,6 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     } else {
         LegStart::AskAgain(again, record)
     })
-}
-
-/// Refuses answers of a caller whose answers the tool does not accept. Nothing has changed: the state that came stays
-/// valid.
-fn approved(
-    admitted: &Admitted<'_>,
-    record: &Record,
-    responses: Option<&InputResponses>,
-) -> Result<(), Refusal> {
-    let is_answered = |path: &str| responses.is_some_and(|responses| responses.get(path).is_some());
-    let leg = admitted.leg();
-    if leg.settings.approved_by.permits(admitted.principal())
-        || !record.asked().iter().any(|asked| is_answered(asked.path()))
-    {
-        return Ok(());
-    }
-    tracing::warn!(call = admitted.call_id().map(|id| id.to_string()), target = ?escaped(leg.target), "an answer of a caller who may not approve: refused");
-    Err(Refusal::NotApprover)
 }
 
 /// Runs the handler once. The inner error is a decoding error of the arguments.

@@ -8,6 +8,7 @@ use antiphon::{
     Clock, Form, ManualClock, Result,
     seal::{KeyRing, Principal, SecretKey},
     server::{Answer, Ctx, NoArguments, Receipt, Server, ServerBuilder, Tool},
+    store::MemoryStore,
     tool,
 };
 use futures_util::future::BoxFuture;
@@ -222,24 +223,33 @@ async fn only_approvers_answer() {
     assert_eq!(reply["result"]["content"][0]["text"], "true, says manager", "{reply}");
 }
 
-/// A rule that changes its mind: the question was open all the time.
+/// A rule that changes its mind: the question was open all the time, and the state unused.
 #[tokio::test]
 async fn a_refused_answer_is_accepted_later() {
-    let open = Arc::new(AtomicBool::new(false));
-    let rule = Arc::clone(&open);
-    let tool = Tool::new("ask", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
-        Ok(ctx.elicit::<Sure>("Sure?").key("sure").await?.sure.to_string())
-    });
-    let tool = tool.approved_by(move |_| rule.load(Ordering::SeqCst));
-    let (server, _) = server(tool, |builder| builder.bind_principal(by_header));
-    let first = json!({"name": "ask", "arguments": {}});
-    let reply = leg(&server, &first, Some("eve@shop")).await;
-    let retry = next(&first, &reply, json!({"sure": accept(json!({"sure": true}))}));
-    let refused = leg(&server, &retry, Some("eve@shop")).await;
-    assert_eq!(refused["error"]["data"]["reason"], "not_approver");
-    open.store(true, Ordering::SeqCst);
-    let reply = leg(&server, &retry, Some("eve@shop")).await;
-    assert_eq!(reply["result"]["content"][0]["text"], "true");
+    for single_use in [false, true] {
+        let open = Arc::new(AtomicBool::new(false));
+        let rule = Arc::clone(&open);
+        let tool = Tool::new("ask", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+            Ok(ctx.elicit::<Sure>("Sure?").key("sure").await?.sure.to_string())
+        });
+        let tool = tool.approved_by(move |_| rule.load(Ordering::SeqCst));
+        let (server, _) = server(tool, |builder| match single_use {
+            true => {
+                builder.bind_principal(by_header).single_use(true).single_instance().store(MemoryStore::new())
+            }
+            false => builder.bind_principal(by_header),
+        });
+        let first = json!({"name": "ask", "arguments": {}});
+        let reply = leg(&server, &first, Some("eve@shop")).await;
+        let retry = |sure: bool| next(&first, &reply, json!({"sure": accept(json!({"sure": sure}))}));
+        let refused = leg(&server, &retry(true), Some("eve@shop")).await;
+        assert_eq!(refused["error"]["data"]["reason"], "not_approver");
+        open.store(true, Ordering::SeqCst);
+        let answered = leg(&server, &retry(false), Some("eve@shop")).await;
+        assert_eq!(answered["result"]["content"][0]["text"], "false", "{answered}");
+        let other = leg(&server, &retry(true), Some("eve@shop")).await;
+        assert_eq!(other["error"]["data"]["reason"] == "used", single_use, "{other}");
+    }
 }
 
 #[tokio::test]
