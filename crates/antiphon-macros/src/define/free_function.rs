@@ -28,7 +28,7 @@ pub(crate) fn expand(kind: Kind, attribute: TokenStream, item: TokenStream) -> R
     let definition = definition(&function, &quote! { #ident }, None);
     let (define, made) = (kind.define(), definition_type(kind));
     let (outer, passed) = outer(&item.sig, &function);
-    let ItemFn { attrs, vis, sig, block } = &item;
+    let ItemFn { attrs, vis, sig, block, .. } = &item;
     let (outside, inside): (Vec<_>, Vec<_>) = (
         attrs.iter().filter(|attr| stays_outside(attr)).collect(),
         attrs.iter().filter(|attr| goes_inside(attr)).collect(),

@@ -14,8 +14,8 @@ use crate::{
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{
-    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Receiver, Result, Signature, Token, Type,
-    parse::ParseStream, spanned::Spanned as _,
+    Attribute, Error, FnArg, GenericParam, LitStr, Pat, PatType, Receiver, ReceiverKind, Result, Signature,
+    Token, Type, parse::ParseStream, spanned::Spanned as _,
 };
 
 /// The maximum number of parameters, which the traits behind `.tool(..)` support.
@@ -193,7 +193,7 @@ fn check_receiver(kind: Kind, place: Context, receiver: &Receiver) -> Result<()>
             ),
         ));
     }
-    let shared = receiver.reference.is_some() && receiver.mutability.is_none();
+    let shared = matches!(receiver.kind, ReceiverKind::Reference(_, _, None));
     if shared {
         return Ok(());
     }

@@ -23,7 +23,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         "`#[server]` must be above `impl Files { .. }`, whose methods are marked with `#[tool]`, `#[prompt]` or `#[resource]`",
     );
     let mut item: ItemImpl = syn::parse2(item).map_err(|_| place)?;
-    if let Some((_, path, _)) = &item.trait_ {
+    if let Some((path, _)) = &item.trait_ {
         return Err(Error::new(
             path.span(),
             "`#[server]` must be above an inherent impl: methods of a trait cannot be marked",
