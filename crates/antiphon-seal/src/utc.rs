@@ -21,7 +21,7 @@ pub fn format(unix_seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Returns the moment of a text that [`format`] writes, in Unix seconds; `None` for any other text.
+/// Returns the moment of a text that [`format`](fn@format) writes, in Unix seconds; `None` for any other text.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| -> Option<u64> {
