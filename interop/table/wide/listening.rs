@@ -133,12 +133,18 @@ async fn wait_for_open_count(client: &Client, wanted: u32) -> Result<(), AnyErro
 
 async fn server_ends(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.separate_client()?;
-    let mut one = open(&client, SubscriptionFilter::new().tools()).await?;
-    let mut two = open(&client, SubscriptionFilter::new().prompts()).await?;
+    let (tools, prompts) = (SubscriptionFilter::new().tools(), SubscriptionFilter::new().prompts());
+    // One of them comes back, the other one does not.
+    let again = ReconnectPolicy::default().min_interval(POLL_INTERVAL);
+    let mut one = client.listen(tools.clone()).reconnect(again);
+    let mut two = client.listen(prompts.clone()).reconnect(ReconnectPolicy::never());
+    expect_event(&mut one, Event::Acknowledged(tools.clone())).await?;
+    expect_event(&mut two, Event::Acknowledged(prompts)).await?;
     trigger(&client, "change_tools").await?;
     trigger(&client, "end_listening").await?;
     expect_event(&mut one, Event::ToolsListChanged).await?;
-    expect_equal(next(&mut one).await?, None)?;
+    expect_event(&mut one, Event::Closed).await?;
+    expect_event(&mut one, Event::Acknowledged(tools)).await?;
     expect_equal(next(&mut two).await?, None)?;
     client.close().await;
     Ok(())
