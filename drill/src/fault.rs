@@ -86,10 +86,10 @@ const REMEMBERED: u64 = 600_000_000;
 
 /// The faults of a run: all of them counted, and the latest ones kept.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<Kept>);
+pub(crate) struct Faults(Mutex<FaultLog>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct FaultLog {
     latest: VecDeque<(u64, Fault)>,
     begun: u64,
     counts: BTreeMap<FaultKind, u64>,
@@ -105,9 +105,6 @@ impl Faults {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let from = micros();
         kept.latest.retain(|(_, fault)| fault.until.saturating_add(REMEMBERED) > from);
-        if std::env::var_os("DRILL_LOG").is_some() {
-            eprintln!("FAULT {} {kind:?} {process:?} {}", from / 1000 % 1000000, kept.begun + 1);
-        }
         kept.begun += 1;
         *kept.counts.entry(kind).or_default() += 1;
         let id = kept.begun;
@@ -120,9 +117,7 @@ impl Faults {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, fault)) = kept.latest.iter_mut().find(|(found, _)| *found == id.0) {
             fault.until = micros();
-            if std::env::var_os("DRILL_LOG").is_some() {
-                eprintln!("FAULT END {} {:?} {}", fault.until / 1000 % 1000000, fault.kind, id.0);
-            }
+            show(fault);
         }
     }
 
@@ -140,5 +135,13 @@ impl Faults {
     /// Returns the number of faults of each kind.
     pub(crate) fn counts(&self) -> BTreeMap<FaultKind, u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts.clone()
+    }
+}
+
+/// Prints a fault that has ended, if the servers' warnings are printed: see `trace::Printer`.
+fn show(fault: &Fault) {
+    if std::env::var_os("DRILL_LOG").is_some() {
+        let Fault { kind, process, from, until } = fault;
+        eprintln!("{process:?} {} from {from} until {until}", kind.name());
     }
 }

@@ -1,4 +1,4 @@
-//! What the checks have found so far: numbers, and what breaks a rule.
+//! The findings of the checks: numbers, and the examples that break a rule.
 
 use crate::{history::CallRecord, tools::Level};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl Rule {
     }
 }
 
-/// What breaks a rule.
+/// The examples that break a rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Broken {
     pub(crate) count: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Counts {
     pub(crate) rows_left: (u64, u64),
 }
 
-/// What the checks have found so far.
+/// The findings of the checks so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: Counts,
@@ -118,6 +118,11 @@ impl Findings {
     /// Returns what breaks a rule.
     pub(crate) fn broken(&self, rule: Rule) -> Option<&Broken> {
         self.broken.get(&rule)
+    }
+
+    /// Returns an example of a broken rule.
+    pub(crate) fn first_broken(&self) -> Option<&str> {
+        self.broken.values().flat_map(|broken| &broken.examples).next().map(String::as_str)
     }
 
     /// Returns true if no rule is broken.

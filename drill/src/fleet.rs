@@ -95,18 +95,21 @@ impl Fleet {
         let settings = ServerSettings { place, version, ..self.settings.clone() };
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("server").arg(serde_json::to_string(&settings)?);
-        command.stdout(Stdio::piped()).kill_on_drop(true).env_remove("ANTIPHON_MUTANT");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).env_remove("ANTIPHON_MUTANT");
         if let Some(mutant) = &self.mutant {
             command.env("ANTIPHON_MUTANT", mutant);
         }
         let keys_read = micros();
         let mut child = command.spawn()?;
+        let input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().ok_or("a server has no output")?).lines();
         let address = lines.next_line().await?.ok_or("a server did not start")?.parse()?;
         let process = child.id().unwrap_or_default();
         lock(&self.addresses)[place] = Place { address: Some((address, process)), keys_read };
         let (history, places) = (Arc::clone(&self.history), Arc::clone(&self.addresses));
         tokio::spawn(async move {
+            // The server ends if its input does.
+            let _input = input;
             // What a killed process has printed is read, too.
             while let Ok(Some(line)) = lines.next_line().await {
                 if line.starts_with("keys") {

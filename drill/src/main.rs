@@ -52,6 +52,7 @@ use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -70,7 +71,11 @@ async fn main() -> ExitCode {
             Err(error) => Err(error.into()),
         },
         _ => match Options::parse(std::env::args().skip(1)) {
-            Ok(options) => drill(options).await,
+            Ok(options) => tokio::select! {
+                end = drill(options) => end,
+                // The servers and the store end with the driver.
+                () = interrupted() => Err("interrupted".into()),
+            },
             Err(error) => Err(error),
         },
     };
@@ -81,6 +86,15 @@ async fn main() -> ExitCode {
             println!("drill: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn interrupted() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => (),
+        _ = terminate.recv() => (),
     }
 }
 
@@ -131,10 +145,11 @@ async fn drill(options: Options) -> Result<bool> {
         history: Arc::clone(&history),
         plan: options.crash.then(|| "qss".to_owned()),
         repeats: has_faults,
-        limit: Duration::from_secs(30 + options.people / 4),
+        // With a mutant, calls may have no end.
+        limit: Duration::from_secs(if options.mutant.is_some() { 30 } else { 60 } + options.people / 4),
         thinks: if has_faults { options.people * THINKS } else { 0 },
     });
-    let store = Arc::new(Mutex::new(store));
+    let store = Arc::new(tokio::sync::Mutex::new(store));
     let schedule = Schedule {
         options: options.clone(),
         fleet: Arc::clone(&fleet),
@@ -158,8 +173,7 @@ async fn drill(options: Options) -> Result<bool> {
     fleet.stop().await?;
     checks.abort();
     // A restart of the store that has begun comes to its end.
-    let running = Arc::clone(&store);
-    tokio::task::spawn_blocking(move || drop(running.lock())).await?;
+    drop(store.lock().await);
     let mut findings = checker.conclude(&clocks).await?;
     check_liveness(&mut findings);
     print!("{}", report(&findings, &history, &faults, time));

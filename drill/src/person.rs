@@ -163,7 +163,7 @@ impl Script {
             _ => leg.clone(),
         };
         // Most of them soon, and some much later.
-        let latest = if random.percent(90) { self.limit / 8 } else { self.limit / 4 };
+        let latest = if random.percent(90) { self.limit / 16 } else { self.limit / 6 };
         let delay = random.millis(u64::try_from(latest.as_millis()).unwrap_or_default());
         self.proxy.later(leg, delay);
     }

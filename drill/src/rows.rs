@@ -67,13 +67,12 @@ fn in_file(file: &Path) -> Result<Count> {
     Ok((rows("antiphon_calls")?, rows("antiphon_blobs")?))
 }
 
-/// Holds the lock of the file against all processes, for this time.
-pub(crate) fn lock_file(file: &Path, time: Duration) -> Result<()> {
+/// Locks the file against writes of all processes, until the connection is dropped.
+pub(crate) fn lock_file(file: &Path) -> Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    std::thread::sleep(time);
-    Ok(connection.execute_batch("ROLLBACK")?)
+    Ok(connection)
 }
 
 async fn in_postgres(url: &str) -> Result<Count> {

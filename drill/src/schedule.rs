@@ -14,20 +14,17 @@ use crate::{
     store::{Address, Store},
     wire::Wire,
 };
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
-use tokio::task::JoinHandle;
+use std::{sync::Arc, time::Duration};
+use tokio::task::{JoinHandle, block_in_place};
 
-/// What the faults concern.
+/// The faults of a run, and everything that they concern.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     pub(crate) options: Options,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) history: Arc<History>,
-    pub(crate) store: Arc<std::sync::Mutex<Store>>,
+    pub(crate) store: Arc<tokio::sync::Mutex<Store>>,
     pub(crate) wire: Option<Arc<Wire>>,
     pub(crate) clocks: ClockSteps,
     pub(crate) keys: Keys,
@@ -108,7 +105,7 @@ impl Schedule {
                 _ => random.millis(2000),
             };
             let all = Arc::clone(&self);
-            let fault = tokio::task::spawn_blocking(move || all.stop_store(time));
+            let fault = tokio::spawn(async move { all.stop_store(time).await });
             if let Ok(Err(error)) = fault.await {
                 eprintln!("a fault of the store failed: {error}");
             }
@@ -116,16 +113,20 @@ impl Schedule {
         }
     }
 
-    fn stop_store(&self, time: Duration) -> Result<()> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn stop_store(&self, time: Duration) -> Result<()> {
+        let mut store = self.store.lock().await;
         if let Address::Sqlite(file) = &store.direct {
             let fault = self.faults.begin(FaultKind::StoreLock, None);
-            lock_file(file, time)?;
+            let lock = block_in_place(|| lock_file(file))?;
+            tokio::time::sleep(time).await;
+            drop(lock);
             self.faults.end(fault);
         }
         if let Some((server, _)) = &mut store.server {
             let fault = self.faults.begin(FaultKind::StoreRestart, None);
-            server.restart(time)?;
+            block_in_place(|| server.crash())?;
+            tokio::time::sleep(time).await;
+            block_in_place(|| server.start())?;
             self.faults.end(fault);
         }
         Ok(())
@@ -147,38 +148,36 @@ impl Schedule {
         }
     }
 
-    /// The clock of the host steps forward by up to a minute and back by up to five seconds, for the servers and for the rows
-    /// of SQLite. Beside it, the clocks of the servers differ by up to 50 seconds; a minute is the most that they may.
+    /// The clock of the host steps forward by up to a minute, and back by up to five seconds, for the servers and for the rows
+    /// of SQLite. Beside it, the clocks of the servers differ by up to 40 seconds; a minute is the most that they may.
     async fn steps_of_clocks(self: Arc<Self>) {
         let mut random = self.random("clocks");
-        let (mut host, mut seconds) = (0, 0);
+        let mut host = 0;
         loop {
-            let gap = Duration::from_secs(2) + random.millis(5000);
-            tokio::time::sleep(gap).await;
-            seconds += gap.as_secs();
-            let by = |random: &mut Random, most: u64| i64::try_from(random.below(most)).unwrap_or_default();
-            // States outlive two of the large steps: their time is three minutes.
-            let kind = if seconds > 45 || host == 0 {
-                seconds = 0;
-                host += by(&mut random, 60_000);
-                FaultKind::StoreClock
-            } else if random.percent(25) {
-                host -= by(&mut random, 5000);
-                FaultKind::StoreClock
-            } else {
-                FaultKind::ServerClock
-            };
-            let stepped = match kind {
-                FaultKind::StoreClock => self.clocks.set_host(host),
-                _ => {
-                    let place = usize::try_from(random.below(3)).unwrap_or_default();
-                    self.clocks.set_place(place, by(&mut random, 50_000) - 25_000)
-                }
-            };
+            // Rows and states outlive two of the large steps, and a state is never more than a minute in the future.
+            host += signed(random.below(60_000));
+            self.step_host(host);
+            self.step_servers(&mut random, 5).await;
+            host -= signed(random.below(5000));
+            self.step_host(host);
+            self.step_servers(&mut random, 5).await;
+        }
+    }
+
+    fn step_host(&self, step: i64) {
+        if self.clocks.set_host(step).is_ok() {
             // The rows of the other stores are not on this clock.
-            let is_ours = self.options.store == "sqlite" || kind == FaultKind::ServerClock;
-            if stepped.is_ok() {
-                self.faults.note(if is_ours { kind } else { FaultKind::ServerClock }, None);
+            let is_ours = self.options.store == "sqlite";
+            self.faults.note(if is_ours { FaultKind::StoreClock } else { FaultKind::ServerClock }, None);
+        }
+    }
+
+    async fn step_servers(&self, random: &mut Random, count: u32) {
+        for _ in 0..count {
+            tokio::time::sleep(Duration::from_secs(4) + random.millis(3000)).await;
+            let place = usize::try_from(random.below(3)).unwrap_or_default();
+            if self.clocks.set_place(place, signed(random.below(40_000)) - 20_000).is_ok() {
+                self.faults.note(FaultKind::ServerClock, None);
             }
         }
     }
@@ -209,4 +208,8 @@ impl Schedule {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or_default()
 }

@@ -48,6 +48,11 @@ pub(crate) struct ServerSettings {
 /// Serves until SIGTERM, and then ends the requests under way. The first line of the output is the address.
 pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
     tracing::subscriber::set_global_default(Printer::new())?;
+    // The server does not outlive the driver, however that ends.
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
     let ledger = Ledger::open(&settings.folder)?;
     let clocks = ClockSteps::open(&settings.folder)?;
     let lease = Duration::from_millis(settings.lease);

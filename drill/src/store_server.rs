@@ -6,7 +6,6 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 /// A server of a store. Dropping the value stops it.
@@ -35,8 +34,8 @@ impl StoreServer {
         run(as_user(&find("initdb")?, user)
             .args(["--auth=trust", "--username=postgres", "--no-sync", "-D"])
             .arg(folder.join("data")))?;
-        let server = Self::Postgres { folder: folder.clone(), user };
-        server.postgres(&["start", "-w", "-t", "120"])?;
+        let mut server = Self::Postgres { folder: folder.clone(), user };
+        server.start()?;
         Ok((server, folder))
     }
 
@@ -47,18 +46,23 @@ impl StoreServer {
         Ok((Self::Redis { process: redis(&folder)?, folder: folder.clone() }, folder))
     }
 
-    /// Ends the server as a crash of its process does, and starts it again after a pause.
-    pub(crate) fn restart(&mut self, pause: Duration) -> Result<()> {
+    /// Ends the server as a crash of its process does.
+    pub(crate) fn crash(&mut self) -> Result<()> {
         match self {
-            Self::Postgres { .. } => {
-                self.postgres(&["stop", "-w", "-m", "immediate"])?;
-                std::thread::sleep(pause);
-                self.postgres(&["start", "-w", "-t", "120"])
-            }
-            Self::Redis { folder, process } => {
+            Self::Postgres { .. } => self.postgres(&["stop", "-w", "-m", "immediate"]),
+            Self::Redis { process, .. } => {
                 process.kill()?;
                 process.wait()?;
-                std::thread::sleep(pause);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts the server again, with its data.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        match self {
+            Self::Postgres { .. } => self.postgres(&["start", "-w", "-t", "120"]),
+            Self::Redis { folder, process } => {
                 *process = redis(folder)?;
                 Ok(())
             }

@@ -21,6 +21,7 @@ use crate::{
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record};
+use antiphon_store::mutant::is_mutant;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
@@ -78,7 +79,8 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
     }
-    let responses = received_responses(admitted)?;
+    let is_lost = is_mutant("answer_lost") && admitted.leg_number() % 4 == 0;
+    let responses = received_responses(admitted)?.filter(|_| !is_lost);
     let Some(mut record) = admitted.take_record() else {
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };
