@@ -2,9 +2,9 @@
 
 use crate::{
     Result,
-    clock::micros,
     fault::{FaultKind, Faults},
     history::History,
+    keys::modified,
     server::ServerSettings,
 };
 use std::{
@@ -40,7 +40,7 @@ pub(crate) struct Fleet {
 struct Place {
     /// The address, while the process accepts requests.
     address: Option<(SocketAddr, u32)>,
-    /// The moment at which the process has read the key file last, or somewhat earlier.
+    /// The moment of the key file that the process has read, or an earlier one.
     keys_read: u64,
 }
 
@@ -80,7 +80,7 @@ impl Fleet {
         (0..places.len()).find_map(|next| places[(place + next) % places.len()].address)
     }
 
-    /// Returns true if every process has read the key file since this moment.
+    /// Returns true if every process has read the key file of this moment, or a later one.
     pub(crate) fn has_read_keys(&self, since: u64) -> bool {
         lock(&self.addresses).iter().all(|place| place.address.is_some() && place.keys_read >= since)
     }
@@ -99,7 +99,7 @@ impl Fleet {
         if let Some(mutant) = &self.mutant {
             command.env("ANTIPHON_MUTANT", mutant);
         }
-        let keys_read = micros();
+        let keys_read = modified(&settings.keys)?;
         let mut child = command.spawn()?;
         let input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().ok_or("a server has no output")?).lines();
@@ -112,12 +112,10 @@ impl Fleet {
             let _input = input;
             // What a killed process has printed is read, too.
             while let Ok(Some(line)) = lines.next_line().await {
-                if line.starts_with("keys") {
-                    // The file was read at most one look earlier than now, and the next look finds any later change.
+                if let Some(moment) = line.strip_prefix("keys ").and_then(|moment| moment.parse().ok()) {
                     let mut places = lock(&places);
-                    let is_there = places[place].address.is_some_and(|(_, found)| found == process);
-                    if is_there {
-                        places[place].keys_read = micros();
+                    if places[place].address.is_some_and(|(_, found)| found == process) {
+                        places[place].keys_read = moment;
                     }
                 }
                 history.traces().read(&line);

@@ -5,6 +5,7 @@ use antiphon::seal::{KeyFile, SecretKey};
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 /// An edit of the key file, as `antiphon keygen` has it.
@@ -32,8 +33,8 @@ impl Keys {
         &self.0
     }
 
-    /// Edits the file, and replaces it as a whole.
-    pub(crate) fn edit(&self, edit: Edit) -> Result<()> {
+    /// Edits the file, and replaces it as a whole. Returns the moment of the new file: see [`modified`].
+    pub(crate) fn edit(&self, edit: Edit) -> Result<u64> {
         let mut file = KeyFile::parse(&fs::read_to_string(&self.0).unwrap_or_default())?;
         let now = crate::clock::micros() / 1_000_000;
         match edit {
@@ -44,6 +45,13 @@ impl Keys {
         }
         let new = self.0.with_extension("new");
         fs::write(&new, file.to_text().as_bytes())?;
-        Ok(fs::rename(new, &self.0)?)
+        fs::rename(new, &self.0)?;
+        modified(&self.0)
     }
+}
+
+/// Returns the time of modification of a file, in microseconds since 1970.
+pub(crate) fn modified(file: &Path) -> Result<u64> {
+    let since = fs::metadata(file)?.modified()?.duration_since(UNIX_EPOCH)?;
+    Ok(u64::try_from(since.as_micros())?)
 }

@@ -210,7 +210,7 @@ async fn run_calls(script: &Arc<Script>, options: &Options, progress: &Progress,
 
 /// A run in which few calls complete proves nothing.
 fn check_liveness(findings: &mut Findings) {
-    for level in [Level::Reconciled, Level::Rerun] {
+    for level in Level::ALL {
         let (done, all) = completed(findings, level);
         if all == 0 || done * 100 < all * 99 {
             findings.breaks(Rule::Liveness, format!("{}: {done} of {all} complete", level.tool()));

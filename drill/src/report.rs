@@ -92,7 +92,7 @@ fn words(rule: Rule, findings: &Findings) -> String {
             counts.most_rows.0, counts.most_rows.1, counts.rows_left.0, counts.rows_left.1
         ),
         Rule::Liveness => {
-            let words: Vec<String> = [Level::Reconciled, Level::Rerun]
+            let words: Vec<String> = Level::ALL
                 .into_iter()
                 .map(|level| {
                     let (done, all) = completed(findings, level);
@@ -107,10 +107,11 @@ fn words(rule: Rule, findings: &Findings) -> String {
     }
 }
 
-/// Returns the number of calls that have a result, and of all calls.
+/// Returns the number of calls that are over, and of all calls. A call of `single_use` may end as unknown.
 pub(crate) fn completed(findings: &Findings, level: Level) -> (u64, u64) {
     let of_level = findings.outcomes.iter().filter(|((found, _), _)| *found == level);
     of_level.fold((0, 0), |(done, all), ((_, word), count)| {
-        (done + if word == "result" { *count } else { 0 }, all + count)
+        let is_over = word == "result" || level == Level::Once && word == "outcome_unknown";
+        (done + if is_over { *count } else { 0 }, all + count)
     })
 }

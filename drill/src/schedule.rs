@@ -200,10 +200,10 @@ impl Schedule {
 
     async fn edit(&self, edit: Edit) {
         self.faults.note(FaultKind::Keys, None);
-        let edited = micros();
-        if let Err(error) = self.keys.edit(edit) {
+        let edited = self.keys.edit(edit).unwrap_or_else(|error| {
             eprintln!("the key file was not edited: {error}");
-        }
+            0
+        });
         while !self.fleet.has_read_keys(edited) {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

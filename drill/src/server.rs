@@ -1,15 +1,18 @@
 //! The role of a server: the tools under test over HTTP, with the shared keys and the shared store.
 
-use crate::{Result, clock::ClockSteps, ledger::Ledger, store::Address, tools::tools, trace::Printer};
+use crate::{
+    Result, clock::ClockSteps, keys::modified, ledger::Ledger, store::Address, tools::tools, trace::Printer,
+};
 use antiphon::{
     seal::{KeyRing, Principal},
     serve::http::{HttpOptions, serve_http},
-    server::{Caller, ClaimOptions, Clock, Limits, ReplayCheck, Server},
+    server::{Caller, ClaimOptions, Clock, KeyFileWatch, Limits, ReplayCheck, Server},
     store::CallStore,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     convert::Infallible,
+    io::Write as _,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -85,12 +88,26 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
     let mut stdout = tokio::io::stdout();
     stdout.write_all(format!("{}\n", listener.local_addr()?).as_bytes()).await?;
     stdout.flush().await?;
-    tokio::spawn(server.watch_keys(&settings.keys).interval(KEYS_INTERVAL).run());
+    tokio::spawn(watch_keys(
+        server.watch_keys(&settings.keys).interval(KEYS_INTERVAL),
+        settings.keys.clone(),
+    ));
     let stopped = async move {
         terminate.recv().await;
     };
     serve_http(listener, server, HttpOptions::default()).with_graceful_shutdown(stopped).await?;
     Ok(())
+}
+
+/// Loads the key file whenever it changes, and prints the moment of the file that was loaded, or of an earlier one.
+async fn watch_keys(mut watch: KeyFileWatch, file: PathBuf) {
+    while watch.changed().await.is_some() {
+        let loaded = modified(&file).map(|moment| watch.load().map(|()| moment));
+        if let Ok(Ok(moment)) = loaded {
+            // A process that is stopped here has the new keys already.
+            let _ = std::io::stdout().write_all(format!("keys {moment}\n").as_bytes());
+        }
+    }
 }
 
 /// Opens the store. The process may start while the store does not run.

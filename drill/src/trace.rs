@@ -13,12 +13,11 @@ use tracing::{
 };
 
 /// The messages that become lines, and the first word of each line. The second word is the call, and the third one the leg.
-const LINES: [(&str, &str); 5] = [
+const LINES: [(&str, &str); 4] = [
     ("a round leaves", "round"),
     ("a handler runs", "runs"),
     ("a record moved to the store", "spilled"),
     ("a call of another version", "version"),
-    ("the keys were replaced", "keys"),
 ];
 
 /// Prints the events of a process. With the variable `DRILL_LOG`, warnings and errors are printed to the standard error.

@@ -55,7 +55,9 @@ pub(crate) async fn run<T: Send + 'static>(
         match in_session::carrier(server, &admitted) {
             LegCarrier::Sealed => {
                 let permit = admitted.permit(round.requests)?;
-                return leg_end::seal(server, admitted, permit, *left).await.map(LegResult::InputRequired);
+                return leg_end::seal(server, admitted, permit, *left, claim.as_deref())
+                    .await
+                    .map(LegResult::InputRequired);
             }
             // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
@@ -79,7 +81,7 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
     }
-    let is_lost = is_mutant("answer_lost") && admitted.leg_number() % 4 == 0;
+    let is_lost = is_mutant("answer_lost") && admitted.leg_number().is_multiple_of(4);
     let responses = received_responses(admitted)?.filter(|_| !is_lost);
     let Some(mut record) = admitted.take_record() else {
         return Ok(LegStart::Enter(LegInput { record: None, responses }));

@@ -371,3 +371,41 @@ async fn a_step_whose_start_is_confirmed_after_the_lease_does_not_run() {
     assert_eq!(reason(&slow), "in_flight", "{slow}");
     assert_eq!(effects.runs("charge"), 1, "{slow}");
 }
+
+/// The clock of this store goes on with the runtime's.
+fn running_store() -> Arc<dyn CallStore> {
+    let begin = tokio::time::Instant::now();
+    let clock = StoreClock::from_fn(move || Micros::new(1_800_000_000_000_000).after(begin.elapsed()));
+    Arc::new(MemoryStore::new().clock(clock))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_while_a_step_runs() {
+    let (effects, store) = (Effects::default(), running_store());
+    let of_tool = effects.clone();
+    let slow = tool(move |ctx| {
+        let effects = of_tool.clone();
+        async move {
+            ctx.elicit::<Pick>("Which?").key("pick").await?;
+            let charge = ctx.step("charge", async |s| {
+                let charged = effects.note("charge", s.key());
+                tokio::time::sleep(Duration::from_secs(100)).await;
+                Ok(charged)
+            });
+            Ok(charge.await?.to_string())
+        }
+        .boxed()
+    });
+    let server = single_use(slow, &store);
+    let mut call = ToolCall::new(json!({}));
+    call.leg(&server, Value::Null).await;
+    let again = async {
+        // Three leases later.
+        tokio::time::sleep(Duration::from_secs(95)).await;
+        deliver(&call, &server, pick("a")).await
+    };
+    let (first, again) = tokio::join!(deliver(&call, &server, pick("a")), again);
+    assert_eq!(result_text(&first), "1", "{first}");
+    assert_eq!(again, first, "the second delivery waits for the first one");
+    assert_eq!(effects.runs("charge"), 1);
+}
