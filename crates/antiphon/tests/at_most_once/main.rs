@@ -7,6 +7,7 @@ mod common;
 
 mod build;
 mod sealed;
+mod simulation;
 mod single_use;
 mod spill;
 mod store_faults;
