@@ -18,11 +18,12 @@
 //!
 //! The first request of a call has no state to claim. It ends before its first new step, with state only, if the client
 //! accepts such a result: the `anchor`. For the other clients, a caller with a principal claims a
-//! digest of the request instead.
+//! digest of the request instead, and the call is in the store, so that another run of it has the same keys.
 
 mod claimed_leg;
 mod earlier;
 mod fingerprint;
+mod first_call;
 mod outcome;
 pub(crate) mod spill;
 mod step_record;
@@ -31,6 +32,7 @@ mod store_error;
 pub(crate) use claimed_leg::{ClaimedLeg, NewClaim};
 pub(crate) use earlier::EarlierSteps;
 pub(crate) use fingerprint::fingerprint;
+pub(crate) use first_call::first_call;
 pub(crate) use outcome::{RowSeal, StoredReply, until};
 pub(crate) use step_record::StepBegin;
 pub(crate) use store_error::{ATTEMPTS, refused, repeated};
