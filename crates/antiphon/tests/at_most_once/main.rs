@@ -6,6 +6,7 @@
 mod common;
 
 mod build;
+mod keeping;
 mod sealed;
 mod simulation;
 mod single_use;
