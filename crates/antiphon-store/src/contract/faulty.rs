@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::blob::BlobDigest;
 use crate::claim::{Claim, ClaimRequest, Fence};
 use crate::error::{StoreError, StoreErrorKind, Written};
+use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::step::{Appended, StepRecord};
 use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
@@ -137,5 +138,9 @@ impl CallStore for FaultyStore {
 
     fn reach(&self) -> StoreReach {
         self.inner.reach()
+    }
+
+    fn identity(&self) -> Option<StoreIdentity> {
+        self.inner.identity()
     }
 }
