@@ -12,7 +12,10 @@ pub struct StoreIdentity(u64);
 impl StoreIdentity {
     /// Returns an identity that no other store of this process has.
     #[must_use]
-    #[allow(clippy::new_without_default, reason = "two values of a default are equal; two of these never are")]
+    #[allow(
+        clippy::new_without_default,
+        reason = "two values of a default are equal; two of these never are"
+    )]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))

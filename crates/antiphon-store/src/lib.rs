@@ -44,7 +44,7 @@ pub use redis::{RedisOptions, RedisStore};
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use step::{Appended, StepAttempt, StepEvent, StepRecord};
 pub use store::{CallStore, StoreFuture, StoreReach, Swept};
-pub use transaction::{Conclusion, Transact, TransactionStore, Transacted};
+pub use transaction::{Conclusion, Transact, Transacted, TransactionStore};
 
 /// The crate whose types a body in a transaction of [`SqliteStore`] receives.
 #[cfg(feature = "sqlite")]

@@ -13,8 +13,10 @@ impl ClaimedLeg {
             return Err("a step in a transaction needs `write_ahead`, on the server or on the tool");
         }
         if store.is_none() || self.claim.store.identity() != store {
-            return Err("a step in a transaction needs the store of this server: pass a clone of the value that \
-                 `ServerBuilder::store` received");
+            return Err(
+                "a step in a transaction needs the store of this server: pass a clone of the value that \
+                 `ServerBuilder::store` received",
+            );
         }
         Ok(&self.claim.fence)
     }

@@ -80,7 +80,8 @@ where
             let deadline = Instant::now() + self.pool.timeout();
             let open = Arc::new(Open::begin(&self.pool, &self.statements.begin, deadline).await?);
             let output = timeout_at(deadline, body(PostgresTransaction(Arc::clone(&open)))).await;
-            let output = output.map_err(|elapsed| StoreError::read(StoreErrorKind::Timeout, NAME, elapsed))?;
+            let output =
+                output.map_err(|elapsed| StoreError::read(StoreErrorKind::Timeout, NAME, elapsed))?;
             let Some(open) = Arc::into_inner(open) else {
                 let text = "the body of a transaction kept it: a body uses its transaction, and drops it";
                 return Err(StoreError::read(StoreErrorKind::Invalid, NAME, text));

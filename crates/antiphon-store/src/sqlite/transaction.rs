@@ -63,9 +63,13 @@ where
             if !reply.is_awaited() {
                 return;
             }
-            let ended = transact(connection, clock, &fence, || reply.is_awaited(), |transaction| {
-                catch_unwind(AssertUnwindSafe(|| conclude(body(transaction))))
-            });
+            let ended = transact(
+                connection,
+                clock,
+                &fence,
+                || reply.is_awaited(),
+                |transaction| catch_unwind(AssertUnwindSafe(|| conclude(body(transaction)))),
+            );
             rollback(connection);
             reply.send(ended);
         };
@@ -105,7 +109,11 @@ fn transact<X>(
         return Ok(Ok(Transacted::Existing(existing)));
     }
     if !is_awaited() {
-        return Err(StoreError::read(StoreErrorKind::Timeout, NAME, "nobody waits for the transaction any more"));
+        return Err(StoreError::read(
+            StoreErrorKind::Timeout,
+            NAME,
+            "nobody waits for the transaction any more",
+        ));
     }
     match transaction.commit() {
         Ok(()) => Ok(Ok(Transacted::Committed(value))),

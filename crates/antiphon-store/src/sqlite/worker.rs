@@ -122,7 +122,10 @@ impl Worker {
         work: impl FnOnce(&mut Connection, &StoreClock, Reply<T>) + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, result) = oneshot::channel();
-        self.send(name, Work::Alone(Box::new(move |connection, clock| work(connection, clock, Reply(reply)))))?;
+        self.send(
+            name,
+            Work::Alone(Box::new(move |connection, clock| work(connection, clock, Reply(reply)))),
+        )?;
         match tokio::time::timeout(self.options.timeout, result).await {
             Ok(reply) => reply.unwrap_or_else(|_| Err(ended(name, Written::Unknown))),
             Err(elapsed) => Err(StoreError::new(StoreErrorKind::Timeout, Written::Unknown, name, elapsed)),

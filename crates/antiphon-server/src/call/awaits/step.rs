@@ -76,7 +76,9 @@ impl Ctx {
         T: Serialize + DeserializeOwned,
         E: Into<Error>,
     {
-        Step::new(self, key.into(), Input::None, run, |result, limit| of_body(result.map_err(Into::into), limit))
+        Step::new(self, key.into(), Input::None, run, |result, limit| {
+            of_body(result.map_err(Into::into), limit)
+        })
     }
 
     /// Runs a [`step`](Self::step) that is repeated in the same leg if it panics or returns [`StepError::retry`]. After
@@ -194,13 +196,7 @@ struct Run {
 
 impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
     #[track_caller]
-    fn new(
-        ctx: &'a Ctx,
-        key: StepKey<'a>,
-        input: Input,
-        run: F,
-        settle: Settle<Fut::Output, T>,
-    ) -> Self
+    fn new(ctx: &'a Ctx, key: StepKey<'a>, input: Input, run: F, settle: Settle<Fut::Output, T>) -> Self
     where
         F: FnOnce(Attempt) -> Fut,
     {

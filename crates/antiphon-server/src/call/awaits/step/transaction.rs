@@ -41,8 +41,6 @@ impl Ctx {
     /// [`write_ahead`](crate::ServerBuilder::write_ahead).
     ///
     /// ```
-    /// # #[cfg(feature = "sqlite")]
-    /// # mod example {
     /// use antiphon::{Result, server::{Ctx, State}, store::SqliteStore, tool};
     ///
     /// /// Orders an item.
@@ -56,15 +54,12 @@ impl Ctx {
     ///         .await?;
     ///     Ok(format!("Order {id}."))
     /// }
-    /// # }
     /// ```
     ///
     /// With SQLite, the body is a closure over a `&rusqlite::Transaction` that runs on the thread of the store. With
     /// PostgreSQL, the body is an async closure over a `PostgresTransaction`, whose methods are those of `tokio_postgres::Client`:
     ///
     /// ```
-    /// # #[cfg(feature = "postgres")]
-    /// # mod example {
     /// use antiphon::{Result, server::{Ctx, State}, store::PostgresStore, tool};
     ///
     /// /// Orders an item.
@@ -78,7 +73,6 @@ impl Ctx {
     ///         .await?;
     ///     Ok(format!("Order {id}."))
     /// }
-    /// # }
     /// ```
     ///
     /// | the body | the transaction | the handler receives | the same request again |
@@ -113,8 +107,7 @@ impl Ctx {
         let (key, site) = (key.into(), call_site());
         // A faulty key ends the leg before the body runs.
         let path = path(self.scope_prefix(), key.key, key.number).unwrap_or_else(|_| Arc::from(""));
-        let run: Run<'a, T> =
-            Box::new(move |_attempt| Box::pin(transact(self, site, path, store, body)));
+        let run: Run<'a, T> = Box::new(move |_attempt| Box::pin(transact(self, site, path, store, body)));
         let mut step = Step::new(self, key, Input::None, run, |ended, _limit| ended);
         step.stores_itself = true;
         InTransaction { step }
@@ -185,9 +178,11 @@ where
 fn claimed(ctx: &Ctx, site: CallSite, store: Option<StoreIdentity>) -> Result<&Arc<ClaimedLeg>, NoOutcome> {
     let claimed = match ctx.leg_runtime().claim() {
         Some(claim) => claim.fence_in(store).map(|_fence| claim),
-        None => Err("a step in a transaction needs a request that is claimed: set `write_ahead` on the server or on the tool; a \
+        None => Err(
+            "a step in a transaction needs a request that is claimed: set `write_ahead` on the server or on the tool; a \
              session of an earlier revision, and the first request of an anonymous client that does not accept state only, \
-             cannot be claimed"),
+             cannot be claimed",
+        ),
     };
     claimed.map_err(|fault| NoOutcome::NotBegun(StopReason::Author(format!("{fault}, at {site}"))))
 }
