@@ -87,7 +87,7 @@ impl ClaimedLeg {
         path: &str,
         outcome: &StepOutcome,
     ) -> BoxFuture<'static, Result<(), StopReason>> {
-        let (leg, record) = (Arc::clone(self), self.end_of_step(path, outcome));
+        let (leg, record) = (Arc::clone(self), self.end_of_step(path)(outcome));
         Box::pin(async move {
             let record = record?;
             repeated(|| leg.claim.store.append(&leg.claim.fence, &record))
@@ -97,17 +97,19 @@ impl ClaimedLeg {
         })
     }
 
-    /// Returns the record of a step that ended, sealed.
-    pub(crate) fn end_of_step(&self, path: &str, outcome: &StepOutcome) -> Result<StepRecord, StopReason> {
-        let server = &self.claim.server;
-        let sealed = self.claim.row.seal(
-            &server.sealing.sealer(),
-            &format!("step {path}"),
-            &encode(outcome),
-            server.clock.now(),
-        );
-        let sealed = sealed.map_err(|fault| StopReason::Store(fault.to_string()))?;
-        Ok(StepRecord::ended(self.name(path), sealed))
+    /// Returns the function that seals the outcome of a step as its record. The function does not keep the claim, so a leg
+    /// that is dropped is given back although its transaction may still run on another thread.
+    pub(crate) fn end_of_step(
+        &self,
+        path: &str,
+    ) -> impl FnOnce(&StepOutcome) -> Result<StepRecord, StopReason> + Send + 'static {
+        let (server, row) = (Arc::clone(&self.claim.server), self.claim.row.clone());
+        let (name, kind) = (self.name(path), format!("step {path}"));
+        move |outcome| {
+            let sealed = row.seal(&server.sealing.sealer(), &kind, &encode(outcome), server.clock.now());
+            let sealed = sealed.map_err(|fault| StopReason::Store(fault.to_string()))?;
+            Ok(StepRecord::ended(name, sealed))
+        }
     }
 
     /// Stores that an attempt failed without an effect to keep.

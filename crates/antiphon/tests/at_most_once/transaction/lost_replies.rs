@@ -188,7 +188,7 @@ async fn whichever_operation_fails_the_effect_is_there_exactly_once() {
                 replies.push(deliver(&call, &server, Value::Null).await);
                 database.hand().advance(Duration::from_secs(31));
             }
-            let again = deliver(&call, &server, Value::Null).await;
+            let again = deliver(&call, &healthy.server, Value::Null).await;
             assert_eq!(replies.last(), Some(&again), "{fault:?} of operation {operation}");
             assert_eq!(database.orders().await, 1, "{fault:?} of operation {operation}: {replies:?}");
         }

@@ -151,10 +151,8 @@ where
     if let Some(outcome) = claim.earlier_outcome(&path).map_err(NoOutcome::NotBegun)? {
         return Ok(Ended { outcome, value: None });
     }
-    let conclude = {
-        let (claim, path) = (Arc::clone(claim), Arc::clone(&path));
-        move |result| conclude(result, limit, S::is_temporary, |outcome| claim.end_of_step(&path, outcome))
-    };
+    let record = claim.end_of_step(&path);
+    let conclude = move |result| conclude(result, limit, S::is_temporary, record);
     let ended = match store.transact(&claim.claim.fence, body, conclude).await {
         Ok(Transacted::Committed(ended)) => return ended,
         Ok(Transacted::RolledBack(Ok(ended))) => ended,
