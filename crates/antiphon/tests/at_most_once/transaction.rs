@@ -15,11 +15,15 @@ use crate::common::{gate::soon, session::InSession};
 #[cfg(unix)]
 use crate::postgres_server;
 use antiphon::{
+    ShowError as _,
     seal::Principal,
     server::{Caller, Limits, Won},
     testing::store_contract::{FaultyStore, StoreFault},
 };
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
 
 /// A tool `t` that orders.
 fn shop<D: Database>(store: D::Store, script: &Arc<Script>) -> Tool {
@@ -305,6 +309,7 @@ macro_rules! on_both {
             let server = postgres_server::Server::start("at-most-once-tx");
             $($case(Postgres::new(server.url("postgres")).await).await;)*
             a_run_that_is_taken_over_in_its_body_writes_nothing(Postgres::new(server.url("postgres")).await).await;
+            a_connection_that_breaks_in_the_body_is_no_outcome(Postgres::new(server.url("postgres")).await).await;
         }
     };
 }
@@ -340,4 +345,69 @@ async fn a_run_that_is_taken_over_in_its_body_writes_nothing(database: Postgres)
     assert_eq!(result_text(&other), "order 1", "{other}");
     assert_eq!(reason(&zombie), "in_flight", "{zombie}");
     assert_eq!((database.orders().await, script.runs()), (1, 2), "the second body was rolled back");
+}
+
+/// An error of the database that another attempt avoids is not recorded.
+#[cfg(unix)]
+async fn a_connection_that_breaks_in_the_body_is_no_outcome(database: Postgres) {
+    let (store, runs) = (database.open().await, Arc::new(AtomicUsize::new(0)));
+    let (own, counter) = (store.clone(), Arc::clone(&runs));
+    let handler = tool(move |ctx| {
+        let (store, runs) = (own.clone(), Arc::clone(&counter));
+        async move {
+            let order = ctx.in_transaction("order", &store, async |tx| {
+                tx.execute("INSERT INTO orders (item) VALUES ('mug')", &[]).await?;
+                if runs.fetch_add(1, SeqCst) == 0 {
+                    tx.execute("SELECT pg_terminate_backend(pg_backend_pid())", &[]).await?;
+                }
+                Ok("ordered".to_owned())
+            });
+            Ok(order.await?)
+        }
+        .boxed()
+    });
+    let one = Instance::with(handler, store, |builder| builder);
+    let call = begun(&one.server).await;
+    let reply = deliver(&call, &one.server, Value::Null).await;
+    assert_eq!(reason(&reply), "step_failed", "{reply}");
+    assert_eq!(database.orders().await, 0);
+    assert_eq!(result_text(&deliver(&call, &one.server, Value::Null).await), "ordered");
+    assert_eq!((database.orders().await, runs.load(SeqCst)), (1, 2));
+}
+
+/// A file that is busy is no outcome; writes that SQLite refuses to commit are one.
+#[tokio::test]
+async fn errors_of_sqlite() {
+    use antiphon::store::rusqlite;
+    let database = Sqlite::new();
+    let (store, runs) = (database.open().await, Arc::new(AtomicUsize::new(0)));
+    let (own, counter) = (store.clone(), Arc::clone(&runs));
+    let handler = tool(move |ctx| {
+        let (store, runs) = (own.clone(), Arc::clone(&counter));
+        async move {
+            let order = ctx.in_transaction("order", &store, move |tx| {
+                if runs.fetch_add(1, SeqCst) == 0 {
+                    let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                    return Err(rusqlite::Error::SqliteFailure(busy, None).into());
+                }
+                tx.execute_batch(
+                    "INSERT INTO orders (item) VALUES ('mug');
+                    CREATE TABLE parts (id INTEGER PRIMARY KEY);
+                    CREATE TABLE uses (part INTEGER REFERENCES parts (id) DEFERRABLE INITIALLY DEFERRED);
+                    INSERT INTO uses VALUES (1);",
+                )?;
+                Ok("ordered".to_owned())
+            });
+            Ok(order.await.show()?)
+        }
+        .boxed()
+    });
+    let one = Instance::with(handler, store, |builder| builder);
+    let call = begun(&one.server).await;
+    let reply = deliver(&call, &one.server, Value::Null).await;
+    assert_eq!(reason(&reply), "step_failed", "{reply}");
+    let reply = deliver(&call, &one.server, Value::Null).await;
+    assert!(result_text(&reply).contains("FOREIGN KEY"), "{reply}");
+    assert_eq!(deliver(&call, &one.server, Value::Null).await, reply);
+    assert_eq!((database.orders().await, runs.load(SeqCst)), (0, 2));
 }
