@@ -29,7 +29,8 @@ impl StoreFault {
     pub const ALL: [Self; 3] = [Self::Refused, Self::LostRequest, Self::LostReply];
 }
 
-/// A store that passes operations on to another one, and fails those that it is told to.
+/// A store that passes operations on to another one, and fails those that it is told to. It has the identity of that store, whose
+/// [transactions](crate::Transact) do not pass through it.
 #[derive(Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn CallStore>,

@@ -157,8 +157,10 @@ impl PostgresStore {
     }
 }
 
-/// Returns whether the transaction is the one that was begun, and the columns of `append`.
-fn read(row: &Row) -> Result<(bool, Option<bool>, Option<Vec<u8>>), tokio_postgres::Error> {
+/// The result of the record: true if the transaction is the one that was begun, then the columns of `append`.
+type Columns = (bool, Option<bool>, Option<Vec<u8>>);
+
+fn read(row: &Row) -> Result<Columns, tokio_postgres::Error> {
     Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
 }
 
@@ -247,6 +249,8 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.take().map(discard);
+        if let Some(connection) = self.0.take() {
+            discard(connection);
+        }
     }
 }

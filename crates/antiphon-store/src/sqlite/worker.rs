@@ -29,8 +29,10 @@ enum Work {
     /// An operation, in one transaction with others.
     Operation(Box<dyn Job>),
     /// A transaction of its own.
-    Alone(Box<dyn FnOnce(&mut Connection, &StoreClock) + Send>),
+    Alone(Box<Alone>),
 }
+
+type Alone = dyn FnOnce(&mut Connection, &StoreClock) + Send;
 
 /// An operation that waits, then has a result, and replies after the transaction's end.
 trait Job: Send {

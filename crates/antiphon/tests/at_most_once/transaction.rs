@@ -398,7 +398,7 @@ async fn errors_of_sqlite() {
                 )?;
                 Ok("ordered".to_owned())
             });
-            Ok(order.await.show()?)
+            order.await.show()
         }
         .boxed()
     });
