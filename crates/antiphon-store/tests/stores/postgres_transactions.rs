@@ -58,7 +58,7 @@ fn commit<T>(_: T) -> Conclusion<()> {
 async fn writes_and_record_are_committed_together_or_not_at_all() {
     let (server, store) = started("postgres-tx").await;
     let fence = claim(&store, 1, 1).await;
-    let undone = store.transact(&fence, insert, |number| Conclusion::RollBack(number)).await.unwrap();
+    let undone = store.transact(&fence, insert, Conclusion::RollBack).await.unwrap();
     assert!(matches!(undone, Transacted::RolledBack(1)), "{undone:?}");
     assert_eq!(counts(&server, &store, &fence).await, (0, 0));
     let done = store.transact(&fence, insert, commit).await.unwrap();

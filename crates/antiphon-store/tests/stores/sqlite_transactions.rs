@@ -59,7 +59,7 @@ async fn writes_and_record_are_committed_together_or_not_at_all() {
     let folder = Folder::new("sqlite-tx");
     let store = open(&folder).await;
     let fence = claim(&store, 1).await;
-    let undone = store.transact(&fence, insert, |number| Conclusion::RollBack(number)).await.unwrap();
+    let undone = store.transact(&fence, insert, Conclusion::RollBack).await.unwrap();
     assert!(matches!(undone, Transacted::RolledBack(1)), "{undone:?}");
     assert_eq!((orders(&folder), records(&store, &fence).await), (0, vec![]));
 
