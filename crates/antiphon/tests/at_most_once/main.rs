@@ -21,6 +21,7 @@ mod programs;
 
 mod build;
 mod sealed;
+mod simulation;
 mod single_use;
 mod spill;
 mod store_faults;
