@@ -124,8 +124,8 @@ where
     tokio::time::timeout(options.body_timeout, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 
-/// Reserves memory for the bytes that were read, and for three times as many again: a client that announces a long body and
-/// does not send it reserves little, and one that sends it has it moved to a larger place three or four times.
+/// Reserves memory for the bytes that were read, and for as many again: a client that announces a long body and does not
+/// send it reserves little.
 fn reserve(
     reserved: &mut RequestBytes,
     read: usize,
@@ -136,7 +136,7 @@ fn reserve(
 ) -> Result<(), Rejection> {
     let announced = announced.and_then(|length| usize::try_from(length).ok());
     let whole = announced.unwrap_or(options.max_body).clamp(read, options.max_body);
-    let bytes = read.saturating_mul(4).min(whole);
+    let bytes = read.saturating_mul(2).min(whole);
     budget.reserve(reserved, bytes, options.max_body, caller).map_err(|BudgetExhausted| Rejection {
         retry_after: Some("1"),
         breaks_off: true,

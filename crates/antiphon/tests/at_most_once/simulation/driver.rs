@@ -214,10 +214,9 @@ impl Driver {
     /// Starts a new process for each that died, and for all behind the deliveries with faults.
     async fn replace_dead(&mut self) {
         for at in 0..self.fleet.len() {
-            self.had_fault |= self.fleet[at].process.had_fault();
-            if self.fleet[at].process.is_dead() {
-                self.fleet[at] = self.start();
-            } else if self.deliveries == FAULTY {
+            let process = &self.fleet[at].process;
+            self.had_fault |= process.had_fault();
+            if process.is_dead() || self.deliveries == FAULTY {
                 self.fleet[at] = self.start();
             }
         }

@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
-/// What happens to a process at one of its events.
+/// The fault of a process at one of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
