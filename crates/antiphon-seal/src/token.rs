@@ -222,6 +222,42 @@ impl Sealer {
         self.open_unlimited(stored, &binding, Late::Refused, now).map(|opened| opened.payload)
     }
 
+    /// Returns a call sealed for a store, in its present leg: for a run of the same request that has no token of it. It opens only
+    /// with [`open_call`](Self::open_call), the same `purpose` and the same request.
+    ///
+    /// # Errors
+    ///
+    /// As [`seal`](Self::seal).
+    pub fn seal_call(
+        &self,
+        purpose: &str,
+        binding: &Binding<'_>,
+        call: &Call,
+        ttl: Duration,
+        now: SystemTime,
+    ) -> Result<String, SealError> {
+        let method = stored_method(purpose, binding);
+        let binding = Binding { method: &method, ..*binding };
+        self.seal_with(random::bytes, call, &binding, &[], ttl, now, usize::MAX)
+    }
+
+    /// Returns the call that [`seal_call`](Self::seal_call) sealed for this purpose and this request.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_call(
+        &self,
+        stored: &str,
+        purpose: &str,
+        binding: &Binding<'_>,
+        now: SystemTime,
+    ) -> Result<Call, OpenError> {
+        let method = stored_method(purpose, binding);
+        let binding = Binding { method: &method, ..*binding };
+        self.open_unlimited(stored, &binding, Late::Refused, now).map(|opened| opened.call)
+    }
+
     fn open_until(
         &self,
         token: &str,

@@ -125,6 +125,21 @@ impl Error {
         }
     }
 
+    /// Returns true if the foreign error, or one of its causes, fulfils `test`.
+    pub(crate) fn has_cause(&self, test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {
+        let mut next = match &*self.0 {
+            Kind::Foreign(error, _) => Some(&**error as &(dyn StdError + 'static)),
+            Kind::UserFacing(_) | Kind::NotFound => None,
+        };
+        while let Some(error) = next {
+            if test(error) {
+                return true;
+            }
+            next = error.source();
+        }
+        false
+    }
+
     pub(crate) fn downcast<E: StdError + 'static>(self) -> Result<E, Self> {
         match *self.0 {
             Kind::Foreign(error, text) => match error.downcast() {

@@ -60,9 +60,9 @@ pub use ask_error::AskError;
 pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{
-    Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, IntoDone,
-    IntoNumber, JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned, Step, StepKey, UrlRef,
-    UrlRefError, VerifiedUrlRef, Won,
+    Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome,
+    InTransaction, IntoDone, IntoNumber, JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned,
+    Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
     ask::{Ask, InputRequired, Reply},
     ctx::{Answer, Ctx, Unverified},
     handler::{Handler, WithState, with_state},

@@ -20,7 +20,8 @@ pub struct StepError {
 }
 
 impl StepError {
-    /// The code of a step whose outcome could not be recorded: its effect has happened, and is not repeated.
+    /// The code of a step whose outcome could not be recorded: its effect has happened, and is not repeated. The effect of a
+    /// step [in a transaction](crate::Ctx::in_transaction) is rolled back.
     pub const UNRECORDABLE: &'static str = "unrecordable";
 
     /// Returns an error with this text, which the caller may read.
@@ -45,6 +46,11 @@ impl StepError {
     pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
         let message = format!("the step has run, but its result cannot be recorded: {cause}");
         Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, user_facing: false }
+    }
+
+    pub(crate) fn unrecordable_in_transaction(cause: impl fmt::Display) -> Self {
+        let message = format!("the step was rolled back, because its result cannot be recorded: {cause}");
+        Self { message, ..Self::unrecordable("") }
     }
 
     pub(crate) fn recorded(&self) -> StepFailure {

@@ -43,7 +43,8 @@ impl ServerBuilder {
     /// Sets whether the start and the end of each step are stored too. After a crash, the same request continues: steps
     /// that ended do not run again. A step that had begun and not ended is refused as `outcome_unknown`, runs again
     /// ([`Tool::rerun_after_crash`](crate::Tool::rerun_after_crash)), or is resolved by the author
-    /// ([`Step::reconcile`](crate::Step::reconcile)). It includes [`single_use`](Self::single_use). Default: `false`.
+    /// ([`Step::reconcile`](crate::Step::reconcile)). A step [in a transaction](crate::Ctx::in_transaction) of the store is never in
+    /// that situation. It includes [`single_use`](Self::single_use). Default: `false`.
     #[must_use]
     pub fn write_ahead(mut self, on: bool) -> Self {
         self.at_most_once.level = if on { Level::WriteAhead } else { Level::None };

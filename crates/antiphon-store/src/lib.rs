@@ -1,8 +1,10 @@
 #![doc = include_str!("lib.md")]
 
 mod store;
+mod transaction;
 
 mod claim;
+mod identity;
 mod key;
 mod step;
 
@@ -31,13 +33,22 @@ pub use check::{MAX_STEP_NAME, MAX_VALUE};
 pub use claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor, Unknown};
 pub use clock::{ManualStoreClock, Micros, StoreClock};
 pub use error::{StoreError, StoreErrorKind, Written};
+pub use identity::StoreIdentity;
 pub use key::{CallKey, Fingerprint, Owner, RunnerId};
 pub use memory::{MemoryLimits, MemoryStore};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresOptions, PostgresStore};
+pub use postgres::{PostgresOptions, PostgresStore, PostgresTransaction};
 #[cfg(feature = "redis")]
 pub use redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use step::{Appended, StepAttempt, StepEvent, StepRecord};
 pub use store::{CallStore, StoreFuture, StoreReach, Swept};
+pub use transaction::{Conclusion, Transact, Transacted, TransactionStore};
+
+/// The crate whose types a body in a transaction of [`SqliteStore`] receives.
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+/// The crate whose client a [`PostgresTransaction`] dereferences to.
+#[cfg(feature = "postgres")]
+pub use tokio_postgres;

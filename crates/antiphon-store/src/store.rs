@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::blob::BlobDigest;
 use crate::claim::{Claim, ClaimRequest, Fence};
 use crate::error::StoreError;
+use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::step::{Appended, StepRecord};
 
@@ -92,6 +93,12 @@ pub trait CallStore: Debug + Send + Sync + 'static {
 
     /// Returns the set of processes that see the rows of this store.
     fn reach(&self) -> StoreReach;
+
+    /// Returns the identity of the store, if it can be compared: a wrapper returns that of the store inside. Without an identity,
+    /// a step of the server cannot run in a transaction of this store.
+    fn identity(&self) -> Option<StoreIdentity> {
+        None
+    }
 }
 
 /// The number of rows that [`CallStore::sweep`] removed.

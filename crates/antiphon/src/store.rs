@@ -8,6 +8,7 @@
 //! | `PostgresStore` | `postgres` | all instances |
 //! | `RedisStore` | `redis` | all instances; a failover may lose calls |
 //!
-//! A store of your own implements [`CallStore`].
+//! A store of your own implements [`CallStore`]. With SQLite and PostgreSQL, a step can run
+//! [in the transaction](crate::server::Ctx::in_transaction) of its record.
 
 pub use antiphon_store::*;

@@ -1,4 +1,4 @@
-//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit` and of `kms_codec`.
+//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec` and of `order_once`.
 
 use std::process::{Command, Stdio};
 
@@ -114,6 +114,21 @@ fn charge_once_charges_once() {
             "charge_once, leg 5: replica A",
             "Charged 20 EUR. The receipt goes to ada@example.com.",
             "one idempotency key, 2 requests, one charge",
+        ],
+    );
+}
+
+/// Two processes die, one of them in the transaction.
+#[cfg(feature = "sqlite")]
+#[test]
+fn order_once_orders_exactly_once() {
+    check(
+        env!("CARGO_BIN_EXE_order_once"),
+        &[
+            "killed before the commit: reply lost: true, orders: 0",
+            "killed after the commit: reply lost: true, orders: 1",
+            "Order 1: a mug.",
+            "orders: 1",
         ],
     );
 }

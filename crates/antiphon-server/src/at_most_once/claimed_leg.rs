@@ -10,6 +10,7 @@ use crate::{
     runtime::Runtime,
     settings::Level,
 };
+use antiphon_seal::Call;
 use antiphon_store::{CallStore, Fence, mutant::is_mutant};
 use antiphon_wire::escaped;
 use std::{
@@ -43,6 +44,8 @@ pub(crate) struct ClaimedLeg {
     pub(crate) claim: NewClaim,
     /// The steps that earlier runs of this leg have begun.
     pub(crate) earlier: EarlierSteps,
+    /// The call of a first request, until the handler begins it.
+    first_call: Mutex<Option<Call>>,
     /// True once the row needs nothing more of this run.
     settled: AtomicBool,
     /// The moment until which no other run can have taken the leg over, unless the store's clock has stepped.
@@ -54,15 +57,22 @@ pub(crate) struct ClaimedLeg {
 }
 
 impl ClaimedLeg {
-    pub(crate) fn new(claim: NewClaim, earlier: EarlierSteps) -> Arc<Self> {
+    /// `first_call` is the call of a first request, which all of its runs have.
+    pub(crate) fn new(claim: NewClaim, earlier: EarlierSteps, first_call: Option<Call>) -> Arc<Self> {
         Arc::new(Self {
             valid_until: Mutex::new(claim.claimed + claim.lease),
             claim,
             earlier,
+            first_call: Mutex::new(first_call),
             settled: AtomicBool::new(false),
             steps: AtomicU32::new(0),
             is_interrupted: AtomicBool::new(false),
         })
+    }
+
+    /// Takes the call that the handler of a first request begins.
+    pub(crate) fn take_first_call(&self) -> Option<Call> {
+        self.first_call.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Returns true if the starts and ends of steps are stored.

@@ -66,6 +66,11 @@ impl EarlierSteps {
 /// The mark of a record that an attempt has failed.
 pub(super) const FAILURE: &str = "failed:";
 
+/// Returns the name of the record of a call. No step has it: it lacks the colon.
+pub(super) fn call_name(leg: u32) -> String {
+    format!("call {leg}")
+}
+
 fn prefix(leg: u32) -> String {
     format!("{leg}:")
 }
@@ -93,7 +98,8 @@ mod tests {
     #[test]
     fn names_fit_and_differ() {
         let long = "s".repeat(400);
-        let names = [name(1, "", "a"), name(2, "", "a"), name(1, FAILURE, "a"), name(1, "", &long)];
+        let names =
+            [name(1, "", "a"), name(2, "", "a"), name(1, FAILURE, "a"), name(1, "", &long), call_name(1)];
         assert!(names.iter().all(|name| name.len() <= MAX_STEP_NAME), "{names:?}");
         assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
         assert_ne!(name(1, "", &long), name(1, "", &format!("{long}t")));

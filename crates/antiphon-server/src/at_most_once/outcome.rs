@@ -1,7 +1,7 @@
 //! The stored outcome of a leg: its result or error as JSON, sealed for the same caller and the same request.
 
 use crate::clock::seconds;
-use antiphon_seal::{Binding, Principal, SealError, Sealer};
+use antiphon_seal::{Binding, Call, OpenError, Principal, SealError, Sealer};
 use antiphon_store::{CallKey, Fingerprint, mutant::is_mutant};
 use antiphon_wire::escaped;
 use serde_json::value::RawValue;
@@ -11,6 +11,9 @@ use std::time::{Duration, SystemTime};
 const RESULT: u8 = b'r';
 const QUESTIONS: u8 = b'q';
 const ERROR: u8 = b'e';
+
+/// The purpose of a stored call.
+const CALL: &str = "call";
 
 /// The reply to an earlier delivery of the same request.
 #[derive(Debug)]
@@ -117,6 +120,24 @@ impl RowSeal {
         sealer.seal_stored(&self.purpose(kind), &self.binding(), value, ttl, now).map(String::into_bytes)
     }
 
+    /// Seals the call of this row, for runs that have no state of it.
+    pub(crate) fn seal_call(
+        &self,
+        sealer: &Sealer,
+        call: &Call,
+        now: SystemTime,
+    ) -> Result<Vec<u8>, SealError> {
+        let ttl = self.keep.saturating_add(Duration::from_secs(3600));
+        sealer.seal_call(&self.purpose(CALL), &self.binding(), call, ttl, now).map(String::into_bytes)
+    }
+
+    /// Opens the call of this row. The cause of a failure is in the log.
+    pub(crate) fn open_call(&self, sealer: &Sealer, stored: &[u8], now: SystemTime) -> Option<Call> {
+        let text = std::str::from_utf8(stored).ok()?;
+        let opened = sealer.open_call(text, &self.purpose(CALL), &self.binding(), now);
+        opened.inspect_err(|error| self.log_unreadable(CALL, error)).ok()
+    }
+
     /// Opens a value of this row. The cause of a failure is in the log.
     pub(crate) fn open(
         &self,
@@ -126,13 +147,12 @@ impl RowSeal {
         now: SystemTime,
     ) -> Option<Vec<u8>> {
         let text = std::str::from_utf8(stored).ok()?;
-        match sealer.open_stored(text, &self.purpose(kind), &self.binding(), now) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                tracing::error!(call = %escaped(&self.key), kind, cause = %escaped(&error), "a stored value does not open");
-                None
-            }
-        }
+        let opened = sealer.open_stored(text, &self.purpose(kind), &self.binding(), now);
+        opened.inspect_err(|error| self.log_unreadable(kind, error)).ok()
+    }
+
+    fn log_unreadable(&self, kind: &str, error: &OpenError) {
+        tracing::error!(call = %escaped(&self.key), kind, cause = %escaped(error), "a stored value does not open");
     }
 
     pub(crate) fn seal_reply(

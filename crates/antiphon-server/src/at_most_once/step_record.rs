@@ -93,23 +93,29 @@ impl ClaimedLeg {
         path: &str,
         outcome: &StepOutcome,
     ) -> BoxFuture<'static, Result<(), StopReason>> {
-        let (leg, path) = (Arc::clone(self), path.to_owned());
-        let value = encode(outcome);
+        let (leg, record) = (Arc::clone(self), self.end_of_step(path)(outcome));
         Box::pin(async move {
-            let server = &leg.claim.server;
-            let sealed = leg.claim.row.seal(
-                &server.sealing.sealer(),
-                &format!("step {path}"),
-                &value,
-                server.clock.now(),
-            );
-            let sealed = sealed.map_err(|fault| StopReason::Store(fault.to_string()))?;
-            let record = StepRecord::ended(leg.name(&path), sealed);
+            let record = record?;
             repeated(|| leg.claim.store.append(&leg.claim.fence, &record))
                 .await
                 .map_err(|error| stop(&error))?;
             Ok(())
         })
+    }
+
+    /// Returns the function that seals the outcome of a step as its record. The function does not keep the claim, so a leg
+    /// that is dropped is given back although its transaction may still run on another thread.
+    pub(crate) fn end_of_step(
+        &self,
+        path: &str,
+    ) -> impl FnOnce(&StepOutcome) -> Result<StepRecord, StopReason> + Send + 'static {
+        let (server, row) = (Arc::clone(&self.claim.server), self.claim.row.clone());
+        let (name, kind) = (self.name(path), format!("step {path}"));
+        move |outcome| {
+            let sealed = row.seal(&server.sealing.sealer(), &kind, &encode(outcome), server.clock.now());
+            let sealed = sealed.map_err(|fault| StopReason::Store(fault.to_string()))?;
+            Ok(StepRecord::ended(name, sealed))
+        }
     }
 
     /// Stores that an attempt failed without an effect to keep.
@@ -143,7 +149,7 @@ impl ClaimedLeg {
         })
     }
 
-    fn name(&self, path: &str) -> String {
+    pub(super) fn name(&self, path: &str) -> String {
         name(self.claim.row.leg, "", path)
     }
 
@@ -151,7 +157,7 @@ impl ClaimedLeg {
         name(self.claim.row.leg, FAILURE, path)
     }
 
-    fn open_outcome(&self, path: &str, stored: &[u8]) -> Option<StepOutcome> {
+    pub(super) fn open_outcome(&self, path: &str, stored: &[u8]) -> Option<StepOutcome> {
         let server = &self.claim.server;
         decode(&self.claim.row.open(
             &server.sealing.sealer(),
@@ -162,7 +168,7 @@ impl ClaimedLeg {
     }
 }
 
-fn stop(error: &StoreError) -> StopReason {
+pub(super) fn stop(error: &StoreError) -> StopReason {
     match error.is_fence_lost() {
         true => StopReason::TakenOver,
         false => StopReason::Store(error.to_string()),

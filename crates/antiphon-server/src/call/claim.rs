@@ -2,8 +2,8 @@
 
 use crate::{
     at_most_once::{
-        ATTEMPTS, ClaimedLeg, EarlierSteps, NewClaim, RowSeal, StoredReply, fingerprint, refused, repeated,
-        until,
+        ATTEMPTS, ClaimedLeg, EarlierSteps, NewClaim, RowSeal, StoredReply, fingerprint, first_call, refused,
+        repeated, until,
     },
     claims::{Claims, owner},
     clock::seconds,
@@ -87,9 +87,15 @@ async fn claim_row(
     match granted(claims, request, may_take_over).await {
         Granted::Fresh(fence, claimed) => {
             let earlier = match level {
-                Level::WriteAhead => earlier_steps(claims, &fence, row.leg).await?,
-                Level::SingleUse | Level::None => EarlierSteps::default(),
+                Level::WriteAhead => earlier_steps(claims, &fence, row.leg).await,
+                Level::SingleUse | Level::None => Ok(EarlierSteps::default()),
             };
+            let earlier = released_if_refused(claims, &fence, earlier).await?;
+            let call = match may_take_over && admitted.call().is_none() {
+                true => first_call(server, &*claims.store, &fence, &row).await.map(Some),
+                false => Ok(None),
+            };
+            let call = released_if_refused(claims, &fence, call).await?;
             let claim = NewClaim {
                 server: Arc::clone(server),
                 store: Arc::clone(&claims.store),
@@ -100,7 +106,7 @@ async fn claim_row(
                 level,
                 reruns: leg.settings.rerun_after_crash,
             };
-            Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, earlier))))
+            Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, earlier, call))))
         }
         Granted::Done(stored) => {
             let now = server.clock.now();
@@ -163,14 +169,20 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
 
 /// Returns the steps that earlier runs of the leg have begun.
 async fn earlier_steps(claims: &Claims, fence: &Fence, leg: u32) -> Result<EarlierSteps, Refusal> {
-    match repeated(|| claims.store.load(fence.call())).await {
-        Ok(records) => Ok(EarlierSteps::of(records, leg)),
-        Err(error) => {
-            // Nothing has run: the same request may run again.
-            let _ = claims.store.release(fence).await;
-            Err(refused(&error))
-        }
+    let records = repeated(|| claims.store.load(fence.call())).await;
+    records.map(|records| EarlierSteps::of(records, leg)).map_err(|error| refused(&error))
+}
+
+/// Gives the leg back if it is refused before it ran, so that the same request may run again.
+async fn released_if_refused<T>(
+    claims: &Claims,
+    fence: &Fence,
+    result: Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    if result.is_err() {
+        let _ = claims.store.release(fence).await;
     }
+    result
 }
 
 /// Returns the row that this leg claims, if it claims one.

@@ -24,6 +24,7 @@ use std::{fmt, sync::Arc};
 /// | ask a person | [`elicit`](Self::elicit), [`elicit_with`](Self::elicit_with), [`confirm`](Self::confirm), [`elicit_url`](Self::elicit_url) |
 /// | ask the client | [`sample`](Self::sample), [`roots`](Self::roots) |
 /// | do something once | [`step`](Self::step), [`step_fn`](Self::step_fn), [`step_with`](Self::step_with), [`step_retry`](Self::step_retry) |
+/// | write to the database of the store exactly once | [`in_transaction`](Self::in_transaction) |
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
 /// | the same on every leg | [`now`](Self::now), [`random_u64`](Self::random_u64), [`can_ask`](Self::can_ask) |
 /// | end a leg early | [`checkpoint`](Self::checkpoint) |

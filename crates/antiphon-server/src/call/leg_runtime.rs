@@ -144,11 +144,8 @@ impl LegRuntime {
     }
 
     fn begin(&self) -> Result<Call, String> {
-        let inner = &self.server;
-        let now = inner.clock.now();
-        // A deadline that overflows is none.
-        let deadline = inner.call_timeout.and_then(|time| now.checked_add(time));
-        Call::begin(now, deadline).map_err(|fault| fault.to_string())
+        let known = self.claim.as_ref().and_then(|claim| claim.take_first_call());
+        known.map_or_else(|| self.server.begin_call().map_err(|fault| fault.to_string()), Ok)
     }
 
     /// Returns true if output is suppressed: an earlier leg already sent it, or the request was cancelled.

@@ -304,9 +304,7 @@ impl<'a> Admitted<'a> {
         let now = server.clock.now();
         let call = match self.call.take() {
             Some(call) => call,
-            // A deadline that overflows is none.
-            None => Call::begin(now, server.call_timeout.and_then(|time| now.checked_add(time)))
-                .map_err(|fault| internal(&fault))?,
+            None => server.begin_call().map_err(|fault| internal(&fault))?,
         };
         let ttl = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
         record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));

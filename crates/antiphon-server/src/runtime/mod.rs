@@ -21,7 +21,7 @@ use crate::{
     sealing::Sealing,
     subscribe::registry::SubscriptionRegistry,
 };
-use antiphon_seal::Principal;
+use antiphon_seal::{Call, EntropyError, Principal};
 use antiphon_wire::escaped;
 use std::{
     any::Any,
@@ -95,6 +95,13 @@ impl Runtime {
     pub(crate) fn sheds(&self) -> bool {
         let load = || Load { handlers: self.running.load(Ordering::Relaxed), limit: self.limits.handlers };
         self.subscriptions.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
+    }
+
+    /// Begins a call now.
+    pub(crate) fn begin_call(&self) -> Result<Call, EntropyError> {
+        let now = self.clock.now();
+        // A deadline that overflows is none.
+        Call::begin(now, self.call_timeout.and_then(|time| now.checked_add(time)))
     }
 
     /// Returns true if records that are too large for a token move to the store.

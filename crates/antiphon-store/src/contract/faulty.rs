@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::blob::BlobDigest;
 use crate::claim::{Claim, ClaimRequest, Fence};
 use crate::error::{StoreError, StoreErrorKind, Written};
+use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::step::{Appended, StepRecord};
 use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
@@ -28,7 +29,8 @@ impl StoreFault {
     pub const ALL: [Self; 3] = [Self::Refused, Self::LostRequest, Self::LostReply];
 }
 
-/// A store that passes operations on to another one, and fails those that it is told to.
+/// A store that passes operations on to another one, and fails those that it is told to. It has the identity of that store, whose
+/// [transactions](crate::Transact) do not pass through it.
 #[derive(Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn CallStore>,
@@ -137,5 +139,9 @@ impl CallStore for FaultyStore {
 
     fn reach(&self) -> StoreReach {
         self.inner.reach()
+    }
+
+    fn identity(&self) -> Option<StoreIdentity> {
+        self.inner.identity()
     }
 }

@@ -5,8 +5,13 @@ mod table;
 mod usage;
 
 use std::future::ready;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
+
+#[cfg(antiphon_loom)]
+use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(antiphon_loom))]
+use std::sync::{Mutex, MutexGuard};
 
 pub use self::limits::MemoryLimits;
 use self::table::Table;

@@ -9,9 +9,11 @@ mod pool;
 mod statements;
 mod store;
 mod tls;
+mod transaction;
 
 #[cfg(feature = "testing")]
 mod test_clock;
 
 pub use options::PostgresOptions;
 pub use store::PostgresStore;
+pub use transaction::PostgresTransaction;

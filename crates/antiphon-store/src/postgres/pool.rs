@@ -1,5 +1,7 @@
 //! Connections: one statement at a time on each, within the time limit, once more on another connection if one broke.
 
+use std::time::Duration;
+
 use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool as Connections, PoolError, RecyclingMethod, Runtime,
 };
@@ -23,7 +25,7 @@ pub(super) struct Rows {
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     connections: Connections,
-    timeout: std::time::Duration,
+    timeout: Duration,
 }
 
 impl Pool {
@@ -58,6 +60,11 @@ impl Pool {
         let mut connection = pool.get("connect", Instant::now() + options.timeout).await?;
         migrate::migrate(&mut connection, names, options.migrate).await?;
         Ok(pool)
+    }
+
+    /// Returns the maximum time of one operation.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Runs one statement, which is one transaction. `if_lost` is the effect of a statement without a reply.
@@ -98,7 +105,7 @@ impl Pool {
         }
     }
 
-    async fn get(&self, operation: &'static str, deadline: Instant) -> Result<Object, StoreError> {
+    pub(super) async fn get(&self, operation: &'static str, deadline: Instant) -> Result<Object, StoreError> {
         match timeout_at(deadline, self.connections.get()).await {
             Ok(connection) => connection.map_err(|error: PoolError| of_pool(operation, error)),
             Err(elapsed) => Err(StoreError::read(StoreErrorKind::Timeout, operation, elapsed)),
@@ -107,7 +114,7 @@ impl Pool {
 }
 
 /// Takes a connection out of the pool and closes it.
-fn discard(connection: Object) {
+pub(super) fn discard(connection: Object) {
     drop(Object::take(connection));
 }
 

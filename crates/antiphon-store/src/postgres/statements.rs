@@ -1,5 +1,7 @@
 //! The statements, with the names of the tables filled in once.
 
+use std::time::Duration;
+
 use super::names::Names;
 
 /// The tables and functions of each version.
@@ -41,6 +43,8 @@ pub(super) struct Statements {
     pub(super) get: String,
     pub(super) sweep_calls: String,
     pub(super) sweep_blobs: String,
+    pub(super) begin: String,
+    pub(super) append_in_transaction: String,
 }
 
 /// Asks to run a leg.
@@ -91,8 +95,21 @@ const SWEEP_BLOBS: &str = "
         ) RETURNING 1
     ) SELECT count(*) FROM removed";
 
+/// Begins a transaction with writes of the program. If the program is stopped in it, the database ends it after the time limit.
+/// The setting `antiphon.transaction` ends with the transaction.
+const BEGIN: &str = "
+    BEGIN;
+    SET LOCAL idle_in_transaction_session_timeout = {timeout};
+    SET LOCAL antiphon.transaction = 'open'";
+
+/// Appends a step's record in such a transaction. The row of the call stays locked until the end of the transaction. `is_open` is
+/// false if the program has ended the transaction itself.
+const APPEND_IN_TRANSACTION: &str = "
+    SELECT coalesce(current_setting('antiphon.transaction', true), '') = 'open' AS is_open, written, existing
+    FROM {append()}($1, $2, $3, $4, $5, $6)";
+
 impl Statements {
-    pub(super) fn new(names: &Names) -> Self {
+    pub(super) fn new(names: &Names, timeout: Duration) -> Self {
         Self {
             claim: names.fill(CLAIM),
             renew: names.fill(RENEW),
@@ -104,6 +121,8 @@ impl Statements {
             get: names.fill(GET),
             sweep_calls: names.fill(SWEEP_CALLS),
             sweep_blobs: names.fill(SWEEP_BLOBS),
+            begin: BEGIN.replace("{timeout}", &timeout.as_millis().max(1).to_string()),
+            append_in_transaction: names.fill(APPEND_IN_TRANSACTION),
         }
     }
 }

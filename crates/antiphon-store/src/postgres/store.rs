@@ -15,6 +15,7 @@ use crate::check;
 use crate::claim::{Claim, ClaimRequest, Fence};
 use crate::clock::{StoreClock, micros};
 use crate::error::{StoreError, StoreErrorKind, Written};
+use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::step::{Appended, StepEvent, StepRecord};
 use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
@@ -26,9 +27,10 @@ use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
 /// database says.
 #[derive(Clone, Debug)]
 pub struct PostgresStore {
-    pool: Pool,
-    statements: Arc<Statements>,
+    pub(super) pool: Pool,
+    pub(super) statements: Arc<Statements>,
     test_clock: Option<StoreClock>,
+    identity: StoreIdentity,
 }
 
 impl PostgresStore {
@@ -43,12 +45,12 @@ impl PostgresStore {
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let names = Names::new(&options)?;
         let pool = Pool::connect(url, &names, &options).await?;
-        let statements = Arc::new(Statements::new(&names));
-        Ok(Self { pool, statements, test_clock: options.test_clock })
+        let statements = Arc::new(Statements::new(&names, options.timeout));
+        Ok(Self { pool, statements, test_clock: options.test_clock, identity: StoreIdentity::new() })
     }
 
     /// Returns the time of a test, or null for the time of the database.
-    fn now(&self) -> Option<i64> {
+    pub(super) fn now(&self) -> Option<i64> {
         self.test_clock.as_ref().map(|clock| clock.now().get())
     }
 
@@ -213,5 +215,9 @@ impl CallStore for PostgresStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Fleet
+    }
+
+    fn identity(&self) -> Option<StoreIdentity> {
+        Some(self.identity)
     }
 }

@@ -6,6 +6,7 @@ mod rows;
 mod schema;
 mod statements;
 mod store;
+mod transaction;
 mod worker;
 
 pub use options::SqliteOptions;

@@ -10,6 +10,7 @@ use crate::blob::BlobDigest;
 use crate::check;
 use crate::claim::{Claim, ClaimRequest, Fence};
 use crate::error::{StoreError, StoreErrorKind, Written};
+use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::row::{Operation, Reply};
 use crate::step::{Appended, StepRecord};
@@ -21,10 +22,13 @@ use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
 /// latest time, so a clock that goes back stops the time of the rows until it is right again. The file must be on a local disk:
 /// on a network file system, the locks between processes do not hold. The file is created for its owner alone.
 ///
-/// One thread has the connection. Operations that wait at the same moment are one transaction.
+/// One thread has the connection. Operations that wait at the same moment are one transaction. A body of
+/// [`Transact::transact`](crate::Transact::transact) runs on that thread, alone: every other operation waits for its end, so it
+/// only reads and writes the file.
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
-    worker: Worker,
+    pub(super) worker: Worker,
+    identity: StoreIdentity,
 }
 
 impl SqliteStore {
@@ -35,7 +39,7 @@ impl SqliteStore {
     /// [`StoreErrorKind::Version`] if a later version of antiphon wrote the tables; other kinds if the file cannot be used.
     pub async fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         let worker = Worker::start(path.as_ref().to_owned(), options).await?;
-        Ok(Self { worker })
+        Ok(Self { worker, identity: StoreIdentity::new() })
     }
 
     async fn write(
@@ -131,5 +135,9 @@ impl CallStore for SqliteStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Host
+    }
+
+    fn identity(&self) -> Option<StoreIdentity> {
+        Some(self.identity)
     }
 }

@@ -1,4 +1,5 @@
-//! The thread that owns the connection. Operations that wait together are one transaction, and so one write to the disk.
+//! The thread that owns the connection. Operations that wait together are one transaction, and so one write to the disk. A
+//! transaction with writes of the program runs alone.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -19,9 +20,19 @@ const GROUP: usize = 64;
 /// The sender of operations to the thread. The thread ends with its last sender.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
-    jobs: SyncSender<Box<dyn Job>>,
+    jobs: SyncSender<Work>,
     options: SqliteOptions,
 }
+
+/// The work that waits for the connection.
+enum Work {
+    /// An operation, in one transaction with others.
+    Operation(Box<dyn Job>),
+    /// A transaction of its own.
+    Alone(Box<Alone>),
+}
+
+type Alone = dyn FnOnce(&mut Connection, &StoreClock) + Send;
 
 /// An operation that waits, then has a result, and replies after the transaction's end.
 trait Job: Send {
@@ -71,7 +82,7 @@ impl<T: Send, W: FnOnce(&Rows<'_>) -> rusqlite::Result<T> + Send> Job for Operat
 impl Worker {
     /// Starts the thread, and opens the file on it.
     pub(super) async fn start(path: PathBuf, options: SqliteOptions) -> Result<Self, StoreError> {
-        let (jobs, waiting) = sync_channel::<Box<dyn Job>>(options.queue);
+        let (jobs, waiting) = sync_channel::<Work>(options.queue);
         let (opened, open) = oneshot::channel();
         let (timeout, clock) = (options.timeout, options.clock.clone());
         let thread = move || match schema::open(&path, timeout) {
@@ -98,18 +109,55 @@ impl Worker {
     ) -> Result<T, StoreError> {
         let (reply, result) = oneshot::channel();
         let operation = Operation { name, work: Some(work), result: None, reply };
-        match self.jobs.try_send(Box::new(operation)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                let text = format!("{} operations wait for the file", self.options.queue);
-                return Err(StoreError::read(StoreErrorKind::Unreachable, name, text));
-            }
-            Err(TrySendError::Disconnected(_)) => return Err(ended(name, Written::No)),
-        }
+        self.send(name, Work::Operation(Box::new(operation)))?;
         match tokio::time::timeout(self.options.timeout, result).await {
             Ok(reply) => reply.unwrap_or_else(|_| Err(ended(name, on_timeout))),
             Err(elapsed) => Err(StoreError::new(StoreErrorKind::Timeout, on_timeout, name, elapsed)),
         }
+    }
+
+    /// Runs `work` alone on the connection, within the time limit. It receives the sender of its reply, and must roll back if
+    /// nobody waits for the reply any more.
+    pub(super) async fn run_alone<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&mut Connection, &StoreClock, Reply<T>) + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, result) = oneshot::channel();
+        self.send(
+            name,
+            Work::Alone(Box::new(move |connection, clock| work(connection, clock, Reply(reply)))),
+        )?;
+        match tokio::time::timeout(self.options.timeout, result).await {
+            Ok(reply) => reply.unwrap_or_else(|_| Err(ended(name, Written::Unknown))),
+            Err(elapsed) => Err(StoreError::new(StoreErrorKind::Timeout, Written::Unknown, name, elapsed)),
+        }
+    }
+
+    fn send(&self, name: &'static str, work: Work) -> Result<(), StoreError> {
+        match self.jobs.try_send(work) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => {
+                let text = format!("{} operations wait for the file", self.options.queue);
+                Err(StoreError::read(StoreErrorKind::Unreachable, name, text))
+            }
+            Err(TrySendError::Disconnected(_)) => Err(ended(name, Written::No)),
+        }
+    }
+}
+
+/// The sender of the reply to work that runs alone.
+pub(super) struct Reply<T>(oneshot::Sender<Result<T, StoreError>>);
+
+impl<T> Reply<T> {
+    /// Returns false if the caller went away, or its time is over.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    pub(super) fn send(self, result: Result<T, StoreError>) {
+        // A caller that went away needs no reply.
+        drop(self.0.send(result));
     }
 }
 
@@ -118,10 +166,27 @@ fn ended(name: &'static str, written: Written) -> StoreError {
 }
 
 /// Runs the operations until the last sender is gone.
-fn serve(connection: &mut Connection, waiting: &Receiver<Box<dyn Job>>, clock: &StoreClock) {
-    while let Ok(first) = waiting.recv() {
+fn serve(connection: &mut Connection, waiting: &Receiver<Work>, clock: &StoreClock) {
+    let mut next = None;
+    while let Some(work) = next.take().or_else(|| waiting.recv().ok()) {
+        let first = match work {
+            Work::Operation(first) => first,
+            Work::Alone(run) => {
+                run(connection, clock);
+                continue;
+            }
+        };
         let mut group = vec![first];
-        group.extend(waiting.try_iter().take(GROUP - 1));
+        while group.len() < GROUP {
+            match waiting.try_recv() {
+                Ok(Work::Operation(job)) => group.push(job),
+                Ok(alone) => {
+                    next = Some(alone);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
         let failure = transact(connection, clock, &mut group).err();
         for job in group {
             job.finish(failure.as_ref());
@@ -158,7 +223,7 @@ fn transact(connection: &Connection, clock: &StoreClock, group: &mut [Box<dyn Jo
     })
 }
 
-fn rollback(connection: &Connection) {
+pub(super) fn rollback(connection: &Connection) {
     if !connection.is_autocommit() {
         // If the rollback fails too, the next transaction cannot begin, and its operations report that.
         drop(connection.execute_batch("ROLLBACK"));

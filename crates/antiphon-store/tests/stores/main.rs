@@ -11,5 +11,10 @@ mod memory;
 #[cfg(unix)]
 mod postgres;
 #[cfg(unix)]
+mod postgres_server;
+#[cfg(unix)]
+mod postgres_transactions;
+#[cfg(unix)]
 mod redis;
 mod sqlite;
+mod sqlite_transactions;

@@ -12,83 +12,10 @@ use antiphon_store::{
     RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
 };
 
-use crate::folder::Folder;
-use crate::programs::{User, find, run};
+use crate::postgres_server::Server;
+use crate::programs::{find, run};
 
 const START: Micros = Micros::new(1_800_000_000_000_000);
-
-/// A database server of a test: without TCP, unless it has TLS.
-struct Server {
-    folder: Folder,
-    user: User,
-    port: u16,
-}
-
-impl Server {
-    fn start(name: &str) -> Self {
-        let server = Self::create(name, 5432);
-        server.run(&[]);
-        server
-    }
-
-    fn create(name: &str, port: u16) -> Self {
-        let (folder, user) = (Folder::new(name), User::postgres());
-        user.own(&folder.path(""));
-        let mut initdb = user.command(&find("initdb", "postgresql"));
-        run(initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "-D"]).arg(folder.path("data")));
-        Self { folder, user, port }
-    }
-
-    /// Starts the server, and waits until it accepts connections.
-    fn run(&self, settings: &[&str]) {
-        let sockets = self.folder.path("");
-        let mut options =
-            format!("-p {} -c fsync=off -c unix_socket_directories={}", self.port, sockets.display());
-        if settings.is_empty() {
-            options.push_str(" -c listen_addresses=");
-        }
-        for setting in settings {
-            options.push_str(&format!(" -c {setting}"));
-        }
-        let log = self.folder.path("log");
-        let mut start = self.control();
-        // The server must not have the pipes of the tests: their reader would wait for its end.
-        run(start.args(["start", "-w", "-t", "120", "-o", &options, "-l"]).arg(log));
-    }
-
-    fn stop(&self) {
-        run(self.control().args(["stop", "-w", "-m", "immediate"]));
-    }
-
-    fn control(&self) -> Command {
-        let mut command = self.user.command(&find("pg_ctl", "postgresql"));
-        command.arg("-D").arg(self.folder.path("data"));
-        command
-    }
-
-    fn url(&self, role: &str) -> String {
-        format!("host={} port={} user={role} dbname=postgres", self.folder.path("").display(), self.port)
-    }
-
-    async fn store(&self, options: PostgresOptions) -> Result<PostgresStore, antiphon_store::StoreError> {
-        PostgresStore::connect(&self.url("postgres"), options).await
-    }
-
-    async fn execute(&self, statements: &str) {
-        let (client, connection) =
-            tokio_postgres::connect(&self.url("postgres"), tokio_postgres::NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
-        client.batch_execute(statements).await.unwrap();
-        drop(client);
-        connection.await.unwrap().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.control().args(["stop", "-m", "immediate"]).output());
-    }
-}
 
 fn patient() -> PostgresOptions {
     PostgresOptions::default().timeout(Duration::from_secs(60))

@@ -5,11 +5,28 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+// The database server of the tests of `antiphon-store`.
+#[cfg(unix)]
+#[allow(dead_code, reason = "these tests need a part of each file")]
+#[path = "../../../antiphon-store/tests/stores/folder.rs"]
+mod folder;
+#[cfg(unix)]
+#[allow(dead_code, reason = "these tests need a part of each file")]
+#[path = "../../../antiphon-store/tests/stores/postgres_server.rs"]
+mod postgres_server;
+#[cfg(unix)]
+#[allow(dead_code, reason = "these tests need a part of each file")]
+#[path = "../../../antiphon-store/tests/stores/programs.rs"]
+mod programs;
+
 mod build;
+mod keeping;
 mod sealed;
+mod simulation;
 mod single_use;
 mod spill;
 mod store_faults;
+mod transaction;
 mod write_ahead;
 
 use crate::common::tool_call::*;

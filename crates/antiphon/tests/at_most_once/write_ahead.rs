@@ -241,6 +241,52 @@ async fn a_client_that_takes_no_state_only_is_known_by_its_principal_and_request
     assert_eq!(result_text(&deliver(&one, &server, pick("a")).await), "a");
 }
 
+/// The first request of such a client has no state that could hold the call: its runs find it in the store.
+#[tokio::test(start_paused = true)]
+async fn a_first_request_that_runs_again_has_the_same_keys() {
+    use antiphon::{seal::Principal, server::Caller};
+    for death in [Death::BetweenSteps, Death::InStep] {
+        let (effects, (store, hand)) = (Effects::default(), store());
+        let (noted, has_died) = (effects.clone(), Arc::new(AtomicBool::new(false)));
+        let charging = tool(move |ctx| {
+            let (effects, has_died) = (noted.clone(), Arc::clone(&has_died));
+            async move {
+                let dies = |at: Death| death == at && !has_died.swap(true, SeqCst);
+                ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
+                if dies(Death::BetweenSteps) {
+                    std::future::pending::<()>().await;
+                }
+                ctx.step("ship", async |s| {
+                    effects.note("ship", s.key());
+                    if dies(Death::InStep) {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(())
+                })
+                .await?;
+                Ok("shipped".to_owned())
+            }
+            .boxed()
+        });
+        let server = built(charging.rerun_after_crash(true), &store, |builder| {
+            builder.write_ahead(true).state_only(|_| false).bind_principal(|_: &Caller<'_>| {
+                Ok::<_, std::convert::Infallible>(Some(Principal::user("anna")))
+            })
+        });
+        let call = ToolCall::new(json!({}));
+        let gone = tokio::time::timeout(Duration::from_secs(2), deliver(&call, &server, Value::Null)).await;
+        assert!(gone.is_err(), "{gone:?}");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        hand.advance(Duration::from_secs(31));
+        assert_eq!(result_text(&deliver(&call, &server, Value::Null).await), "shipped");
+        let ships = if death == Death::InStep { 2 } else { 1 };
+        assert_eq!((effects.runs("charge"), effects.runs("ship")), (1, ships));
+        for effect in ["charge", "ship"] {
+            assert_eq!(effects.distinct_keys(effect), 1, "{effect}");
+        }
+    }
+}
+
 /// Two callers send the same bytes as their first request.
 #[tokio::test]
 async fn the_outcome_of_a_first_request_is_its_principals_own() {

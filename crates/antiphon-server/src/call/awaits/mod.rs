@@ -22,6 +22,6 @@ pub(crate) use raw_ask::check_elicit;
 pub use sample::{Roots, Sample};
 pub use scope::Scope;
 pub use select::{Branches, Won};
-pub use step::{Attempt, Retry, Step};
+pub use step::{Attempt, InTransaction, Retry, Step};
 pub use until::IntoDone;
 pub use url_ref::{UrlRef, UrlRefError, VerifiedUrlRef};

@@ -3,8 +3,12 @@
 mod attempt;
 mod body;
 mod stored;
+mod transaction;
 
-pub use self::attempt::{Attempt, Retry};
+pub use self::{
+    attempt::{Attempt, Retry},
+    transaction::InTransaction,
+};
 use self::{
     body::{Ended, NoOutcome, of_body},
     stored::{Begun, Reconcile, StoredStep},
@@ -60,7 +64,7 @@ impl Ctx {
         Fut: Future<Output = Result<T, Error>>,
         T: Serialize + DeserializeOwned,
     {
-        Step::new(self, key.into(), Input::None, run, std::convert::identity)
+        Step::new(self, key.into(), Input::None, run, of_body)
     }
 
     /// Runs a [`step`](Self::step) whose function has an error type of its own.
@@ -72,7 +76,9 @@ impl Ctx {
         T: Serialize + DeserializeOwned,
         E: Into<Error>,
     {
-        Step::new(self, key.into(), Input::None, run, |result| result.map_err(Into::into))
+        Step::new(self, key.into(), Input::None, run, |result, limit| {
+            of_body(result.map_err(Into::into), limit)
+        })
     }
 
     /// Runs a [`step`](Self::step) that is repeated in the same leg if it panics or returns [`StepError::retry`]. After
@@ -103,7 +109,7 @@ impl Ctx {
         Fut: Future<Output = Result<T, Error>>,
         T: Serialize + DeserializeOwned,
     {
-        let mut step = Step::new(self, key.into(), Input::None, run, std::convert::identity);
+        let mut step = Step::new(self, key.into(), Input::None, run, of_body);
         step.retry = retry;
         step.again = Some(|run, attempt| run(attempt));
         step
@@ -133,7 +139,7 @@ impl Ctx {
             Ok(text) => Input::Pinned(canonical(&text).unwrap_or_else(|_| text.into_bytes())),
             Err(fault) => Input::Unwritable(fault.to_string()),
         };
-        Step::new(self, key.into(), input, run, std::convert::identity)
+        Step::new(self, key.into(), input, run, of_body)
     }
 }
 
@@ -159,8 +165,10 @@ pin_project! {
         call: fn(F, Attempt) -> Fut,
         // Starts one more attempt, if the function can be called again.
         again: Option<fn(&mut F, Attempt) -> Fut>,
+        // True if the body stores the end of the step itself, in a transaction.
+        stores_itself: bool,
         retry: Retry,
-        settle: fn(Fut::Output) -> Result<T, Error>,
+        settle: Settle<Fut::Output, T>,
         site: CallSite,
         // `Some` while the step runs.
         running: Option<Run>,
@@ -177,6 +185,9 @@ pin_project! {
     }
 }
 
+/// Converts the body's output to an outcome, within a limit in bytes.
+type Settle<Output, T> = fn(Output, usize) -> Result<Ended<T>, NoOutcome>;
+
 /// A step that runs.
 struct Run {
     wake: Arc<StepWaker>,
@@ -185,13 +196,7 @@ struct Run {
 
 impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
     #[track_caller]
-    fn new(
-        ctx: &'a Ctx,
-        key: StepKey<'a>,
-        input: Input,
-        run: F,
-        settle: fn(Fut::Output) -> Result<T, Error>,
-    ) -> Self
+    fn new(ctx: &'a Ctx, key: StepKey<'a>, input: Input, run: F, settle: Settle<Fut::Output, T>) -> Self
     where
         F: FnOnce(Attempt) -> Fut,
     {
@@ -202,6 +207,7 @@ impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
             run: Some(run),
             call: |run, attempt| run(attempt),
             again: None,
+            stores_itself: false,
             retry: Retry::times(1),
             settle,
             site: crate::call::leg_runtime::call_site(),
@@ -277,7 +283,7 @@ where
                     return self.resolve(outcome);
                 }
                 StepPoll::Run(wake, key) => {
-                    if let Some(claim) = runtime.claim() {
+                    if let Some(claim) = runtime.claim().filter(|_| !*this.stores_itself) {
                         *this.open = Some(OpenStep::new(runtime, claim));
                         let path = path(this.ctx.scope_prefix(), this.key.key, this.key.number);
                         *this.stored = path.ok().and_then(|path| {
@@ -410,14 +416,15 @@ where
         };
         let result = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(Some(output))) => Ok((this.settle)(output)),
-            Ok(Poll::Ready(None)) => Err("its function can be called only once".to_owned()),
-            Err(_panic) => Err("it panicked".to_owned()),
+            Ok(Poll::Ready(Some(output))) => (this.settle)(output, runtime.limits().step_result),
+            Ok(Poll::Ready(None)) => {
+                Err(NoOutcome::Failed("its function can be called only once".to_owned()))
+            }
+            Err(_panic) => Err(NoOutcome::Failed("it panicked".to_owned())),
         };
         this.body.set(None);
-        let result = result.and_then(|result| of_body(result, runtime.limits().step_result));
         match this.stored {
-            None => Poll::Ready(result.map_err(NoOutcome::Failed)),
+            None => Poll::Ready(result),
             Some(stored) => {
                 stored.body_ended(result);
                 stored.poll_end(&mut cx)

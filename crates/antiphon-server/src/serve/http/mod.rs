@@ -2,6 +2,7 @@
 
 pub mod auth;
 mod body;
+mod buffer_pool;
 mod checks;
 mod connection;
 mod cors;

@@ -6,6 +6,7 @@ use crate::{
     serve::http::{
         HttpOptions,
         auth::Authorized,
+        buffer_pool::{BufferPool, LARGE, PooledBuffer},
         checks::{content_length, too_large, too_slow},
         rejection::Rejection,
     },
@@ -24,8 +25,54 @@ pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
 /// The body of a request, which occupies its part of the budget until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    bytes: Bytes,
+    bytes: BodyBytes,
     _reserved: RequestBytes,
+}
+
+/// The bytes of a body: nearly every one is one frame, and stays where it is.
+#[derive(Debug)]
+enum BodyBytes {
+    Frame(Bytes),
+    Joined(Vec<u8>),
+    Large(PooledBuffer),
+}
+
+impl BodyBytes {
+    /// Appends a frame. `reserved` is the number of bytes for which memory is reserved.
+    fn append(&mut self, frame: Bytes, reserved: usize, pool: &BufferPool) {
+        if self.is_empty() {
+            *self = Self::Frame(frame);
+            return;
+        }
+        let length = self.len() + frame.len();
+        match self {
+            Self::Large(buffer) => return buffer.append(&frame, reserved),
+            _ if length >= LARGE => *self = Self::Large(pool.adopt(self)),
+            Self::Frame(first) => *self = Self::Joined(first.to_vec()),
+            Self::Joined(_) => {}
+        }
+        match self {
+            Self::Large(buffer) => buffer.append(&frame, reserved),
+            Self::Joined(bytes) => {
+                // No more memory than is reserved.
+                bytes.reserve_exact(reserved.max(length) - bytes.len());
+                bytes.extend_from_slice(&frame);
+            }
+            Self::Frame(_) => {}
+        }
+    }
+}
+
+impl Deref for BodyBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Frame(bytes) => bytes,
+            Self::Joined(bytes) => bytes,
+            Self::Large(bytes) => bytes,
+        }
+    }
 }
 
 impl Deref for RequestBody {
@@ -42,6 +89,7 @@ pub(crate) async fn read_body<B>(
     parts: &Parts,
     options: &HttpOptions,
     budget: &RequestBudget,
+    pool: &BufferPool,
     authorized: Authorized,
 ) -> Result<RequestBody, Rejection>
 where
@@ -50,13 +98,12 @@ where
     B::Error: Into<BoxBodyError>,
 {
     let read = async {
-        // Nearly every body is one frame, and stays where it is.
-        let (mut body, mut first, mut joined) = (pin!(body), Bytes::new(), Vec::new());
+        let (mut body, mut bytes) = (pin!(body), BodyBytes::Frame(Bytes::new()));
         let mut reserved = RequestBytes::default();
         while let Some(frame) = body.frame().await {
             let Ok(mut data) = frame.map_err(unreadable)?.into_data() else { continue };
             let length = data.remaining();
-            let read = first.len().max(joined.len()) + length;
+            let read = bytes.len() + length;
             if read > options.max_body {
                 return Err(too_large(options));
             }
@@ -64,19 +111,8 @@ where
                 let caller = authorized.caller(parts);
                 reserve(&mut reserved, read, content_length(&parts.headers), options, budget, &caller)?;
             }
-            let data = data.copy_to_bytes(length);
-            if first.is_empty() {
-                first = data;
-                continue;
-            }
-            if joined.is_empty() {
-                joined.extend_from_slice(&first);
-            }
-            // No more memory than is reserved.
-            joined.reserve_exact(reserved.allowed().max(read) - joined.len());
-            joined.extend_from_slice(&data);
+            bytes.append(data.copy_to_bytes(length), reserved.allowed(), pool);
         }
-        let bytes = if joined.is_empty() { first } else { joined.into_boxed_slice().into() };
         reserved.settle(bytes.len());
         Ok(RequestBody { bytes, _reserved: reserved })
     };

@@ -9,6 +9,7 @@ use crate::{
         HttpOptions,
         auth::{authorize, metadata, token_expired},
         body::ReplyBody,
+        buffer_pool::BufferPool,
         checks::{check_agreement, check_head, check_path},
         cors::preflight,
         event_stream::EventStream,
@@ -85,6 +86,7 @@ struct Shared<S: MessageService> {
     /// `None` if the server has no sessions.
     legacy: Option<Arc<legacy::Endpoint<S>>>,
     budget: RequestBudget,
+    buffers: BufferPool,
     /// An outbox that stays empty: those of all requests are limited together with it.
     outbox: Outbox,
 }
@@ -106,7 +108,8 @@ impl<S: MessageService> HttpService<S> {
             Arc::new(legacy::Endpoint::new(server, options, budget.clone(), outbox.sibling()))
         };
         let legacy = server.has_sessions().then(sessions);
-        let shared = Shared { server, options, refusals: RefusalLog::default(), legacy, budget, outbox };
+        let (refusals, buffers) = (RefusalLog::default(), BufferPool::default());
+        let shared = Shared { server, options, refusals, legacy, budget, buffers, outbox };
         Self { shared: Arc::new(shared), checks_path: false }
     }
 
@@ -179,7 +182,7 @@ impl<S: MessageService> HttpService<S> {
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let Shared { server, options, legacy, budget, .. } = &*self.shared;
+        let Shared { server, options, legacy, budget, buffers, .. } = &*self.shared;
         let (mut parts, body) = request.into_parts();
         match self.reply_to_head(&parts) {
             Ok(None) => {}
@@ -197,7 +200,7 @@ impl<S: MessageService> HttpService<S> {
         if let Some(legacy) = legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(&parts, authorized);
         }
-        let body = match read_body(body, &parts, options, budget, authorized).await {
+        let body = match read_body(body, &parts, options, budget, buffers, authorized).await {
             Ok(body) => body,
             Err(refused) => return HttpReply::Rejection(refused),
         };

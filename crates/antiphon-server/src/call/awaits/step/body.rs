@@ -5,6 +5,7 @@ use antiphon_engine::{StepOutcome, StopReason};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// The reason for which a step has no outcome.
+#[derive(Debug)]
 pub(super) enum NoOutcome {
     /// An attempt failed, with this cause.
     Failed(String),
@@ -25,13 +26,18 @@ pub(super) struct Ended<T> {
 pub(super) fn of_body<T: Serialize + DeserializeOwned>(
     result: Result<T, Error>,
     limit: usize,
-) -> Result<Ended<T>, String> {
+) -> Result<Ended<T>, NoOutcome> {
     match result {
         Ok(value) => Ok(recorded(&value, limit)),
-        Err(error) => match StepError::of(error) {
-            Ok(error) => Ok(Ended { outcome: failed(error, limit), value: None }),
-            Err(again) => Err(again.to_string()),
-        },
+        Err(error) => of_error(error, limit),
+    }
+}
+
+/// Returns the outcome of a body that failed, or the cause for which it may run again.
+pub(super) fn of_error<T>(error: Error, limit: usize) -> Result<Ended<T>, NoOutcome> {
+    match StepError::of(error) {
+        Ok(error) => Ok(Ended { outcome: failed(error, limit), value: None }),
+        Err(again) => Err(NoOutcome::Failed(again.to_string())),
     }
 }
 
@@ -39,22 +45,24 @@ pub(super) fn of_body<T: Serialize + DeserializeOwned>(
 fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T> {
     match written(value, limit) {
         Ok((text, value)) => Ended { outcome: StepOutcome::Done(text.into()), value: Some(value) },
-        Err(fault) => Ended { outcome: StepOutcome::Failed(fault.recorded()), value: None },
+        Err(cause) => {
+            Ended { outcome: StepOutcome::Failed(StepError::unrecordable(cause).recorded()), value: None }
+        }
     }
 }
 
-fn written<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Result<(String, T), StepError> {
-    let text = serde_json::to_string(value).map_err(StepError::unrecordable)?;
+/// Returns a value as JSON, and read again.
+pub(super) fn written<T: Serialize + DeserializeOwned>(
+    value: &T,
+    limit: usize,
+) -> Result<(String, T), String> {
+    let text = serde_json::to_string(value).map_err(|fault| fault.to_string())?;
     if text.len() > limit {
-        let cause = format!("it takes {} bytes of JSON; the limit is {limit}", text.len());
-        return Err(StepError::unrecordable(cause));
+        return Err(format!("it takes {} bytes of JSON; the limit is {limit}", text.len()));
     }
     match serde_json::from_str(&text) {
         Ok(value) => Ok((text, value)),
-        Err(fault) => {
-            let cause = format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault));
-            Err(StepError::unrecordable(cause))
-        }
+        Err(fault) => Err(format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault))),
     }
 }
 

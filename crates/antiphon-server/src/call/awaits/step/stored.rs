@@ -43,7 +43,7 @@ enum Phase<'a, T> {
     Begin(BoxFuture<'static, StepBegin>),
     Reconcile(BoxFuture<'a, Result<Option<T>, Error>>),
     Body,
-    End(BoxFuture<'static, Result<(), StopReason>>, Result<Ended<T>, String>),
+    End(BoxFuture<'static, Result<(), StopReason>>, Result<Ended<T>, NoOutcome>),
     Over,
 }
 
@@ -122,10 +122,10 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
     }
 
     /// Stores the end of the body.
-    pub(super) fn body_ended(&mut self, result: Result<Ended<T>, String>) {
+    pub(super) fn body_ended(&mut self, result: Result<Ended<T>, NoOutcome>) {
         let storing = match &result {
             Ok(ended) => self.claim.end_step(&self.path, &ended.outcome),
-            Err(_cause) => self.claim.fail_attempt(&self.path, self.attempt),
+            Err(_no_outcome) => self.claim.fail_attempt(&self.path, self.attempt),
         };
         self.phase = Phase::End(storing, result);
     }
@@ -136,7 +136,7 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
         let stored = ready!(Pin::as_mut(storing).poll(cx));
         let Phase::End(_, result) = mem::replace(&mut self.phase, Phase::Over) else { return Poll::Pending };
         Poll::Ready(match stored {
-            Ok(()) => result.map_err(NoOutcome::Failed),
+            Ok(()) => result,
             Err(reason) => Err(NoOutcome::NotStored(reason)),
         })
     }
