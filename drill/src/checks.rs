@@ -1,267 +1,221 @@
-//! The rules that must hold after a run, each with the examples that break it.
+//! The rules that must hold for each call, checked when nothing of the call is under way any more.
 
 use crate::{
-    fleet::{Fault, FaultKind},
-    history::{CallEnd, Outcome, State},
+    fault::{Fault, FaultKind},
+    findings::{Findings, Rule},
+    history::{CallRecord, Outcome},
     ledger::Effect,
-    tools::{Level, steps},
+    plan::{may_lose, steps},
+    tools::Level,
+    trace::Trace,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The time after a pause in which a step that had begun before it may have its effect, in microseconds.
 const LATE: u64 = 1_000_000;
 
-/// A rule and what breaks it.
-#[derive(Debug)]
-pub(crate) struct Verdict {
-    pub(crate) rule: &'static str,
-    pub(crate) words: String,
-    pub(crate) broken: Vec<String>,
-}
-
-/// The material of the checks.
+/// The material of the checks of one call.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
-    pub(crate) state: &'a State,
+    pub(crate) record: &'a CallRecord,
     pub(crate) effects: &'a [Effect],
     pub(crate) faults: &'a [Fault],
+    /// The log of the call that has the final result.
+    pub(crate) trace: Trace,
 }
-
-/// The effects of one step of one call.
-type Steps<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a Effect>>;
 
 impl Evidence<'_> {
     /// Checks all rules.
-    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
-        let mut steps: Steps<'_> = BTreeMap::new();
+    pub(crate) fn check(&self, findings: &mut Findings) {
+        let mut steps: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
         for effect in self.effects {
-            steps.entry((&effect.call, &effect.step)).or_default().push(effect);
+            steps.entry(&effect.step).or_default().push(effect);
         }
-        vec![
-            self.single_use(&steps),
-            self.reconciled(&steps),
-            self.rerun(&steps),
-            self.same_replies(),
-            self.one_winner(),
-            self.one_run(),
-            self.ends(),
-            self.strangers(),
-            self.liveness(),
-        ]
+        let Findings { counts, outcomes, .. } = findings;
+        let level = self.record.level;
+        counts.calls += 1;
+        counts.cut += u64::from(self.record.is_cut);
+        counts.effects += number(self.effects.len());
+        *counts.steps.entry(level).or_default() += number(steps.len());
+        *outcomes.entry((level, self.outcome())).or_default() += 1;
+        self.one_effect(&steps, findings);
+        self.missing_effects(&steps, findings);
+        self.replies(findings);
+        self.rivalries(findings);
+        self.end(findings);
+        self.answers(findings);
+        self.strangers(findings);
+        self.traced(findings);
     }
 
-    fn ends_of(&self, level: Level) -> impl Iterator<Item = &CallEnd> {
-        self.state.ends.iter().filter(move |end| end.level == level)
-    }
-
-    fn of_level<'s>(
-        &self,
-        steps: &'s Steps<'_>,
-        level: Level,
-    ) -> Vec<(&'s (&'s str, &'s str), &'s [&'s Effect])> {
-        let calls: BTreeSet<&str> = self.ends_of(level).map(|end| end.call.as_str()).collect();
-        steps
-            .iter()
-            .filter(|((call, _), _)| calls.contains(call))
-            .map(|(step, effects)| (step, &effects[..]))
-            .collect()
-    }
-
-    fn single_use(&self, steps: &Steps<'_>) -> Verdict {
-        let all = self.of_level(steps, Level::Once);
-        let twice = all
-            .iter()
-            .filter(|(_, effects)| effects.len() > 1)
-            .map(|(step, effects)| describe(step, effects));
-        let words = format!("single_use: at most one effect of each of {} steps", all.len());
-        Verdict { rule: "I1", words, broken: twice.collect() }
-    }
-
-    fn reconciled(&self, steps: &Steps<'_>) -> Verdict {
-        let all = self.of_level(steps, Level::Reconciled);
-        let mut firsts: HashMap<(&str, u32, u64), u64> = HashMap::new();
-        let pauses: Vec<&Fault> = self.faults.iter().filter(|fault| fault.kind == FaultKind::Pause).collect();
-        for effect in self.effects {
-            for pause in
-                pauses.iter().filter(|pause| pause.process == effect.process && pause.until <= effect.at)
-            {
-                let first = firsts.entry((&effect.run, effect.process, pause.until)).or_insert(effect.at);
-                *first = effect.at.min(*first);
-            }
+    fn outcome(&self) -> String {
+        match &self.record.outcome {
+            None => "none".to_owned(),
+            Some(Outcome::Result(_)) => "result".to_owned(),
+            Some(Outcome::Unknown) => "outcome_unknown".to_owned(),
+            Some(Outcome::GaveUp(reason)) => format!("gave up after {reason}"),
+            Some(Outcome::Refused(reason)) => format!("refused: {reason}"),
         }
-        // The first effect of a run after the pause of its process: its step had begun before.
-        let is_late = |effect: &Effect| {
-            pauses.iter().any(|pause| {
-                let first = firsts.get(&(&*effect.run, effect.process, pause.until));
-                first == Some(&effect.at) && effect.at - pause.until < LATE
-            })
-        };
-        let (mut broken, mut late) = (Vec::new(), 0);
-        for (step, effects) in &all {
-            let is_one_key = effects.iter().all(|effect| effect.key == effects[0].key);
+    }
+
+    /// Returns true if a fault may have interrupted a step of the call.
+    fn has_cause(&self) -> bool {
+        let CallRecord { from, until, processes, is_cut, .. } = self.record;
+        let is_of = |process: u32| processes.contains(&process);
+        *is_cut || self.faults.iter().any(|fault| fault.may_interrupt(is_of, *from, *until))
+    }
+
+    fn one_effect(&self, steps: &BTreeMap<&str, Vec<&Effect>>, findings: &mut Findings) {
+        for (step, effects) in steps {
+            let keys: BTreeSet<&str> = effects.iter().map(|effect| &*effect.key).collect();
             let more = effects.len() - 1;
-            let excused = effects.iter().filter(|effect| is_late(effect)).count().min(more);
-            if more > excused || !is_one_key {
-                broken.push(describe(step, effects));
-            }
-            late += excused;
-        }
-        for end in self.ends_of(Level::Reconciled).filter(|end| end.outcome == Outcome::Result) {
-            for step in steps_of(end) {
-                if !steps.contains_key(&(&*end.call, &*step)) {
-                    broken.push(format!("{} {step}: no effect", end.call));
+            let (rule, holds) = match self.record.level {
+                Level::Once => (Rule::SingleUse, more == 0),
+                Level::Reconciled => {
+                    let excused = effects.iter().filter(|effect| self.is_late(effect)).count().min(more);
+                    findings.counts.late += number(excused);
+                    (Rule::Reconciled, more <= excused && keys.len() == 1)
                 }
+                Level::Rerun => {
+                    findings.counts.repeats += number(more);
+                    (Rule::Rerun, keys.len() == 1 && (more == 0 || self.has_cause()))
+                }
+            };
+            if !holds {
+                let runs: Vec<_> = effects.iter().map(|e| format!("{} at {}", e.run, e.at)).collect();
+                let what = format!("step {step}: {} effects, of runs {}", effects.len(), runs.join(", "));
+                findings.call_breaks(rule, self.record, &what);
             }
         }
-        let words = format!(
-            "write_ahead with reconcile: one effect of each of {} steps, and {late} late ones of paused processes",
-            all.len()
-        );
-        Verdict { rule: "I1", words, broken }
     }
 
-    fn rerun(&self, steps: &Steps<'_>) -> Verdict {
-        let all = self.of_level(steps, Level::Rerun);
-        let keys = |effects: &[&Effect]| {
-            effects.iter().map(|effect| effect.key.clone()).collect::<BTreeSet<_>>().len()
+    /// Returns true for the first effect of a run after the pause of its process: its step had begun before.
+    fn is_late(&self, effect: &Effect) -> bool {
+        let pauses = self.faults.iter().filter(|fault| {
+            fault.kind == FaultKind::Pause
+                && fault.process == Some(effect.process)
+                && fault.until <= effect.at
+        });
+        let is_first = |since: u64| {
+            let of_run = self.effects.iter().filter(|other| other.run == effect.run && other.at >= since);
+            of_run.map(|other| other.at).min() == Some(effect.at)
         };
-        let other = all
-            .iter()
-            .filter(|(_, effects)| keys(effects) > 1)
-            .map(|(step, effects)| describe(step, effects));
-        let mut broken: Vec<String> = other.collect();
-        for end in self.ends_of(Level::Rerun).filter(|end| end.outcome == Outcome::Result) {
-            let missing =
-                steps_of(end).into_iter().filter(|step| !steps.contains_key(&(&*end.call, &**step)));
-            broken.extend(missing.map(|step| format!("{} {step}: no effect", end.call)));
-        }
-        // A step runs again after a fault only.
-        for end in self.ends_of(Level::Rerun).filter(|end| !self.has_cause(end)) {
-            let again = all.iter().filter(|((call, _), effects)| *call == end.call && effects.len() > 1);
-            broken.extend(
-                again.map(|(step, effects)| format!("{}, but nothing died", describe(step, effects))),
-            );
-        }
-        let repeats: usize = all.iter().map(|(_, effects)| effects.len() - 1).sum();
-        let words = format!(
-            "rerun_after_crash: {repeats} repeats of {} steps, each under the key of its step",
-            all.len()
-        );
-        Verdict { rule: "I1", words, broken }
+        pauses.into_iter().any(|pause| effect.at - pause.until < LATE && is_first(pause.until))
     }
 
-    fn same_replies(&self) -> Verdict {
-        let (mut again, mut broken) = (0, Vec::new());
-        for ((call, leg, _), by_answers) in &self.state.replies {
-            for replies in by_answers.values() {
-                again += replies.count.saturating_sub(1);
-                if replies.results.len() > 1 {
-                    broken.push(format!("{call} leg {leg}: {} different results", replies.results.len()));
-                }
-            }
+    /// A call that ended with its result has had the effect of each step.
+    fn missing_effects(&self, found: &BTreeMap<&str, Vec<&Effect>>, findings: &mut Findings) {
+        let rule = match self.record.level {
+            Level::Once => Rule::SingleUse,
+            Level::Reconciled => Rule::Reconciled,
+            Level::Rerun => Rule::Rerun,
+        };
+        if !matches!(self.record.outcome, Some(Outcome::Result(_))) {
+            return;
         }
-        let words = format!("{again} results that were sent again are byte for byte the first one");
-        Verdict { rule: "I2", words, broken }
+        for step in steps(&self.record.plan).iter().filter(|step| !found.contains_key(step.as_str())) {
+            findings.call_breaks(rule, self.record, &format!("step {step}: no effect"));
+        }
     }
 
-    fn one_winner(&self) -> Verdict {
-        let (mut legs, mut used, mut broken) = (0, 0, Vec::new());
-        for ((call, leg, _), by_answers) in &self.state.replies {
+    fn replies(&self, findings: &mut Findings) {
+        for ((leg, _), by_answers) in &self.record.replies {
             let winners = by_answers.values().filter(|replies| !replies.results.is_empty()).count();
-            legs += u64::from(by_answers.len() > 1);
-            used += by_answers.values().filter_map(|replies| replies.reasons.get("used")).sum::<u64>();
             if winners > 1 {
-                broken.push(format!("{call} leg {leg}: {winners} sets of answers have results"));
+                let what = format!("leg {leg}: {winners} sets of answers have results");
+                findings.call_breaks(Rule::OneWinner, self.record, &what);
             }
-        }
-        for rivalry in &self.state.rivalries {
-            let count = |word: &str| rivalry.outcomes.iter().filter(|outcome| *outcome == word).count();
-            if count("result") > 1 || count("used") > 1 || count("result") == 1 && count("used") != 1 {
-                broken.push(format!("{}: two people have {}", rivalry.call, rivalry.outcomes.join(" and ")));
-            }
-        }
-        let words = format!(
-            "{legs} legs with different answers ({} at the same time): one wins, {used} replies are `used`",
-            self.state.rivalries.len()
-        );
-        Verdict { rule: "I3", words, broken }
-    }
-
-    fn one_run(&self) -> Verdict {
-        let mut broken = Vec::new();
-        for ((call, leg, _), by_answers) in &self.state.replies {
+            findings.counts.contested += u64::from(by_answers.len() > 1);
             for replies in by_answers.values() {
+                findings.counts.again += replies.count.saturating_sub(1);
+                findings.counts.used += replies.reasons.get("used").copied().unwrap_or_default();
+                if replies.results.len() > 1 {
+                    let what = format!("leg {leg}: {} different results", replies.results.len());
+                    findings.call_breaks(Rule::SameReplies, self.record, &what);
+                }
                 let processes: BTreeSet<&u32> = replies.results.values().collect();
                 if processes.len() > 1 {
-                    broken
-                        .push(format!("{call} leg {leg}: processes {processes:?} sent results of their own"));
+                    let what = format!("leg {leg}: processes {processes:?} sent results of their own");
+                    findings.call_breaks(Rule::OneRun, self.record, &what);
+                }
+                // Nobody may see it in a call without a fault, whatever its end is.
+                if replies.reasons.contains_key("outcome_unknown") && !self.has_cause() {
+                    let what = format!("leg {leg}: outcome_unknown, but nothing died");
+                    findings.call_breaks(Rule::Ends, self.record, &what);
                 }
             }
         }
-        let words = "no process sends a result of its own for a leg that another one took over".to_owned();
-        Verdict { rule: "I4", words, broken }
     }
 
-    fn ends(&self) -> Verdict {
-        let (mut unknown, mut broken) = (0, Vec::new());
-        for end in &self.state.ends {
-            match &end.outcome {
-                Outcome::Result | Outcome::GaveUp(_) => (),
-                Outcome::Refused(reason) => {
-                    broken.push(format!("{} {}: {reason}", end.call, end.level.tool()))
-                }
-                Outcome::Unknown => unknown += 1,
+    fn rivalries(&self, findings: &mut Findings) {
+        findings.counts.rivalries += number(self.record.rivalries.len());
+        for outcomes in &self.record.rivalries {
+            let count = |word: &str| outcomes.iter().filter(|outcome| *outcome == word).count();
+            if count("result") > 1 || count("used") > 1 || count("result") == 1 && count("used") != 1 {
+                let what = format!("two people have {}", outcomes.join(" and "));
+                findings.call_breaks(Rule::OneWinner, self.record, &what);
             }
         }
-        // Nobody may have seen it for a call without a fault, whatever its end is.
-        let untouched = self.state.ends.iter().filter(|end| !self.has_cause(end));
-        let untouched: BTreeSet<&str> = untouched.map(|end| end.call.as_str()).collect();
-        for ((call, leg, _), by_answers) in &self.state.replies {
-            let is_unknown =
-                by_answers.values().any(|replies| replies.reasons.contains_key("outcome_unknown"));
-            if is_unknown && untouched.contains(call.as_str()) {
-                broken.push(format!("{call} leg {leg}: outcome_unknown, but nothing died"));
-            }
+    }
+
+    fn end(&self, findings: &mut Findings) {
+        match &self.record.outcome {
+            Some(Outcome::Result(_) | Outcome::GaveUp(_)) => (),
+            Some(Outcome::Unknown) => findings.counts.unknown += 1,
+            Some(Outcome::Refused(reason)) => findings.call_breaks(Rule::Ends, self.record, reason),
+            None => findings.call_breaks(Rule::Ends, self.record, "no end"),
         }
-        let words = format!(
-            "every call ends with a result or can be resumed, but for {unknown} `outcome_unknown`, each after a fault"
-        );
-        Verdict { rule: "I5", words, broken }
     }
 
-    /// Returns true if a process had a fault during the call, or one of its requests was cut.
-    fn has_cause(&self, end: &CallEnd) -> bool {
-        let is_hit = self.faults.iter().any(|fault| fault.from <= end.until && fault.until >= end.from);
-        is_hit || self.state.cuts.contains(&end.call)
-    }
-
-    fn strangers(&self) -> Verdict {
-        let broken =
-            self.state.stolen.iter().map(|call| format!("{call}: somebody else has a result")).collect();
-        let words = format!("{} requests with the state of somebody else have no result", self.state.thefts);
-        Verdict { rule: "I7", words, broken }
-    }
-
-    fn liveness(&self) -> Verdict {
-        let (mut words, mut broken) = (Vec::new(), Vec::new());
-        for level in [Level::Reconciled, Level::Rerun] {
-            let all = self.ends_of(level).count();
-            let done = self.ends_of(level).filter(|end| end.outcome == Outcome::Result).count();
-            words.push(format!("{}: {done} of {all}", level.tool()));
-            if all == 0 || done * 100 < all * 99 {
-                let example = self.ends_of(level).find(|end| end.outcome != Outcome::Result);
-                broken.push(format!("{}: {done} of {all} complete, such as {example:?}", level.tool()));
-            }
+    /// The final result has each accepted answer once, and no other one; no accepted answer was asked for again.
+    fn answers(&self, findings: &mut Findings) {
+        for key in &self.record.asked_again {
+            let what = format!("the question {key} was asked again after its answer was accepted");
+            findings.call_breaks(Rule::Answers, self.record, &what);
         }
-        Verdict { rule: "I9", words: format!("99 % of calls complete: {}", words.join(", ")), broken }
+        let Some(Outcome::Result(text)) = &self.record.outcome else { return };
+        let counts = |answer: &&str| !answer.is_empty() && !may_lose(key_of(answer));
+        let mut found: Vec<&str> = text.split('|').next().unwrap_or_default().split(',').collect();
+        found.retain(counts);
+        found.sort_unstable();
+        let mut accepted: Vec<&str> = self.record.accepted.values().map(String::as_str).collect();
+        accepted.retain(counts);
+        accepted.sort_unstable();
+        findings.counts.answers += number(accepted.len());
+        if found != accepted {
+            let what = format!("accepted were {accepted:?}, and the result has {found:?}");
+            findings.call_breaks(Rule::Answers, self.record, &what);
+        }
+    }
+
+    fn strangers(&self, findings: &mut Findings) {
+        findings.counts.thefts += self.record.thefts;
+        if self.record.stolen > 0 {
+            findings.call_breaks(Rule::Strangers, self.record, "somebody else has a result");
+        }
+    }
+
+    /// The log of the fleet has each leg of the call under the call's one id.
+    fn traced(&self, findings: &mut Findings) {
+        if !matches!(self.record.outcome, Some(Outcome::Result(_))) {
+            return;
+        }
+        let missing: Vec<u32> =
+            (1..self.record.legs).filter(|leg| !self.trace.rounds.contains(leg)).collect();
+        findings.counts.traced += u64::from(self.record.legs);
+        if !missing.is_empty() || !self.trace.runs.contains(&self.record.legs) {
+            let what =
+                format!("legs {missing:?} of {} are not in the log: {:?}", self.record.legs, self.trace);
+            findings.call_breaks(Rule::Traces, self.record, &what);
+        }
     }
 }
 
-fn steps_of(end: &CallEnd) -> Vec<String> {
-    steps(&end.plan)
+/// Returns the key of the question that an answer is for: see `Leg::accept`.
+fn key_of(answer: &str) -> &str {
+    answer.splitn(3, '-').nth(2).unwrap_or_default()
 }
 
-fn describe(step: &(&str, &str), effects: &[&Effect]) -> String {
-    let runs: Vec<String> = effects.iter().map(|effect| format!("{} at {}", effect.run, effect.at)).collect();
-    format!("{} {}: {} effects, of runs {}", step.0, step.1, effects.len(), runs.join(", "))
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -1,10 +1,19 @@
 //! The server processes: started, killed, stopped and ended by the faults.
 
-use crate::{Result, clock::micros, server::ServerSettings};
+use crate::{
+    Result,
+    fault::{FaultKind, Faults},
+    history::History,
+    keys::modified,
+    server::ServerSettings,
+};
 use std::{
     net::SocketAddr,
     process::Stdio,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -12,46 +21,46 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// A fault of a process.
-#[derive(Clone, Debug)]
-pub(crate) struct Fault {
-    pub(crate) kind: FaultKind,
-    pub(crate) process: u32,
-    /// The begin and the end, in microseconds.
-    pub(crate) from: u64,
-    pub(crate) until: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FaultKind {
-    /// SIGKILL.
-    Kill,
-    /// SIGSTOP for longer than the lease, then SIGCONT.
-    Pause,
-    /// SIGTERM: the requests under way may end.
-    Terminate,
-}
-
 /// The processes.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     settings: ServerSettings,
     mutant: Option<String>,
+    history: Arc<History>,
+    faults: Arc<Faults>,
+    /// The version of the tools in processes that start.
+    version: AtomicU32,
     places: Vec<tokio::sync::Mutex<Option<Child>>>,
-    /// The address of the process in each place, while it accepts requests.
-    addresses: Mutex<Vec<Option<(SocketAddr, u32)>>>,
-    faults: Mutex<Vec<Fault>>,
+    /// The process in each place.
+    addresses: Arc<Mutex<Vec<Place>>>,
+}
+
+/// The process in a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The address, while the process accepts requests.
+    address: Option<(SocketAddr, u32)>,
+    /// The moment of the key file that the process has read, or an earlier one.
+    keys_read: u64,
 }
 
 impl Fleet {
     /// Starts this many processes.
-    pub(crate) async fn start(settings: ServerSettings, mutant: Option<String>, size: usize) -> Result<Self> {
+    pub(crate) async fn start(
+        settings: ServerSettings,
+        mutant: Option<String>,
+        size: usize,
+        history: Arc<History>,
+        faults: Arc<Faults>,
+    ) -> Result<Self> {
         let fleet = Self {
             settings,
             mutant,
+            history,
+            faults,
+            version: AtomicU32::new(1),
             places: (0..size).map(|_| tokio::sync::Mutex::new(None)).collect(),
-            addresses: Mutex::new(vec![None; size]),
-            faults: Mutex::default(),
+            addresses: Arc::new(Mutex::new(vec![Place::default(); size])),
         };
         for place in 0..size {
             let mut child = fleet.places[place].lock().await;
@@ -67,26 +76,51 @@ impl Fleet {
 
     /// Returns the address and the id of the process in a place, or in the next place that has one.
     pub(crate) fn address(&self, place: usize) -> Option<(SocketAddr, u32)> {
-        let addresses = lock(&self.addresses);
-        (0..addresses.len()).find_map(|next| addresses[(place + next) % addresses.len()])
+        let places = lock(&self.addresses);
+        (0..places.len()).find_map(|next| places[(place + next) % places.len()].address)
     }
 
-    /// Returns the faults so far.
-    pub(crate) fn faults(&self) -> Vec<Fault> {
-        lock(&self.faults).clone()
+    /// Returns true if every process has read the key file of this moment, or a later one.
+    pub(crate) fn has_read_keys(&self, since: u64) -> bool {
+        lock(&self.addresses).iter().all(|place| place.address.is_some() && place.keys_read >= since)
+    }
+
+    /// Sets the version of the tools in processes that start from now on.
+    pub(crate) fn set_version(&self, version: u32) {
+        self.version.store(version, Ordering::Relaxed);
     }
 
     async fn spawn(&self, place: usize) -> Result<Child> {
+        let version = self.version.load(Ordering::Relaxed);
+        let settings = ServerSettings { place, version, ..self.settings.clone() };
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("server").arg(serde_json::to_string(&self.settings)?);
-        command.stdout(Stdio::piped()).kill_on_drop(true).env_remove("ANTIPHON_MUTANT");
+        command.arg("server").arg(serde_json::to_string(&settings)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).env_remove("ANTIPHON_MUTANT");
         if let Some(mutant) = &self.mutant {
             command.env("ANTIPHON_MUTANT", mutant);
         }
+        let keys_read = modified(&settings.keys)?;
         let mut child = command.spawn()?;
+        let input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().ok_or("a server has no output")?).lines();
         let address = lines.next_line().await?.ok_or("a server did not start")?.parse()?;
-        lock(&self.addresses)[place] = Some((address, child.id().unwrap_or_default()));
+        let process = child.id().unwrap_or_default();
+        lock(&self.addresses)[place] = Place { address: Some((address, process)), keys_read };
+        let (history, places) = (Arc::clone(&self.history), Arc::clone(&self.addresses));
+        tokio::spawn(async move {
+            // The server ends if its input does.
+            let _input = input;
+            // What a killed process has printed is read, too.
+            while let Ok(Some(line)) = lines.next_line().await {
+                if let Some(moment) = line.strip_prefix("keys ").and_then(|moment| moment.parse().ok()) {
+                    let mut places = lock(&places);
+                    if places[place].address.is_some_and(|(_, found)| found == process) {
+                        places[place].keys_read = moment;
+                    }
+                }
+                history.traces().read(&line);
+            }
+        });
         Ok(child)
     }
 
@@ -95,33 +129,27 @@ impl Fleet {
         let mut held = self.places[place].lock().await;
         let Some(child) = held.as_mut() else { return Ok(()) };
         let process = child.id().unwrap_or_default();
-        let index = {
-            let mut faults = lock(&self.faults);
-            faults.push(Fault { kind, process, from: micros(), until: u64::MAX });
-            faults.len() - 1
-        };
+        let fault = self.faults.begin(kind, Some(process));
         match kind {
-            FaultKind::Kill => {
-                child.kill().await?;
-                lock(&self.addresses)[place] = None;
-                *held = Some(self.spawn(place).await?);
-            }
             FaultKind::Pause => {
                 signal(process, "-STOP").await?;
                 tokio::time::sleep(pause).await;
-                lock(&self.faults)[index].until = micros();
-                signal(process, "-CONT").await?;
-                return Ok(());
+                self.faults.end(fault);
+                return signal(process, "-CONT").await;
             }
-            FaultKind::Terminate => {
+            FaultKind::Terminate | FaultKind::Upgrade => {
                 // The proxy sends it nothing more, as a balancer that was told of the drain.
-                lock(&self.addresses)[place] = None;
+                lock(&self.addresses)[place].address = None;
                 signal(process, "-TERM").await?;
                 child.wait().await?;
-                *held = Some(self.spawn(place).await?);
+            }
+            _ => {
+                child.kill().await?;
+                lock(&self.addresses)[place].address = None;
             }
         }
-        lock(&self.faults)[index].until = micros();
+        *held = Some(self.spawn(place).await?);
+        self.faults.end(fault);
         Ok(())
     }
 

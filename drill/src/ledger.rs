@@ -1,18 +1,16 @@
-//! The ledger of effects: outside of the store, a file for each process, a line for each effect.
+//! The ledger of effects: outside of the store, a file for each call, a line for each effect.
 
 use crate::{Result, clock::micros};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{File, OpenOptions},
-    io::Write as _,
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 /// One effect of a step.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Effect {
-    /// The call, as its person names it.
-    pub(crate) call: String,
     pub(crate) step: String,
     /// The idempotency key.
     pub(crate) key: String,
@@ -24,56 +22,53 @@ pub(crate) struct Effect {
     pub(crate) at: u64,
 }
 
-/// The file of this process, and its folder.
-#[derive(Debug)]
-pub(crate) struct Ledger {
-    folder: PathBuf,
-    file: File,
-}
+/// The folder of the ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger(PathBuf);
 
 impl Ledger {
-    /// Opens the ledger of this process.
+    /// Opens the ledger in the folder of a run.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
-        let file = folder.join(format!("{}.ledger", std::process::id()));
-        let file = OpenOptions::new().create(true).append(true).open(file)?;
-        Ok(Self { folder: folder.to_owned(), file })
+        let folder = folder.join("effects");
+        fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
     }
 
-    /// Appends an effect, in one write.
-    pub(crate) fn append(&self, call: &str, step: &str, key: &str, run: &str) -> std::io::Result<()> {
-        let effect = Effect {
-            call: call.to_owned(),
-            step: step.to_owned(),
-            key: key.to_owned(),
-            run: run.to_owned(),
-            process: std::process::id(),
-            at: micros(),
-        };
+    /// Appends an effect of a call, in one write.
+    pub(crate) fn append(&self, call: &str, step: &str, key: &str, run: &str) -> io::Result<()> {
+        let (step, key, run) = (step.to_owned(), key.to_owned(), run.to_owned());
+        let mut file = OpenOptions::new().create(true).append(true).open(self.0.join(call))?;
+        let effect = Effect { step, key, run, process: std::process::id(), at: micros() };
         let mut line = serde_json::to_vec(&effect)?;
         line.push(b'\n');
-        (&self.file).write_all(&line)
+        file.write_all(&line)
     }
 
-    /// Returns true if any process has had an effect with this key.
-    pub(crate) fn has(&self, key: &str) -> Result<bool> {
-        Ok(read(&self.folder)?.iter().any(|effect| effect.key == key))
+    /// Returns true if a call has had an effect with this key.
+    pub(crate) fn has(&self, call: &str, key: &str) -> Result<bool> {
+        Ok(self.read(call)?.iter().any(|effect| effect.key == key))
     }
-}
 
-/// Returns the effects of all processes.
-pub(crate) fn read(folder: &Path) -> Result<Vec<Effect>> {
-    let mut effects = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "ledger") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path)?;
+    /// Returns the effects of a call.
+    pub(crate) fn read(&self, call: &str) -> Result<Vec<Effect>> {
+        let text = match fs::read_to_string(self.0.join(call)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text?,
+        };
         // A last line without its end is being written.
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        for line in lines {
-            effects.push(serde_json::from_str(line)?);
-        }
+        lines.map(|line| Ok(serde_json::from_str(line)?)).collect()
     }
-    Ok(effects)
+
+    /// Removes the effects of a call that was checked.
+    pub(crate) fn remove(&self, call: &str) {
+        // A call without an effect has no file.
+        let _ = fs::remove_file(self.0.join(call));
+    }
+
+    /// Returns the calls that have effects.
+    pub(crate) fn calls(&self) -> Result<Vec<String>> {
+        let names = fs::read_dir(&self.0)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.collect()
+    }
 }

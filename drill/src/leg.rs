@@ -43,12 +43,12 @@ impl Leg {
     /// Returns the same leg with other answers, if it has answers.
     pub(crate) fn with_other_answers(&self, word: &str) -> Option<Self> {
         let answers = self.answers.as_object().filter(|answers| !answers.is_empty())?;
-        let answers = answers.keys().map(|key| (key.clone(), accept(word))).collect();
+        let answers = answers.keys().map(|key| (key.clone(), self.accept(word, key))).collect();
         Some(Self { answers: Value::Object(answers), ..self.clone() })
     }
-}
 
-/// Returns an accepted form.
-pub(crate) fn accept(name: &str) -> Value {
-    json!({ "action": "accept", "content": { "name": name } })
+    /// Returns the answer to a question: a form whose name no other answer of the call has.
+    pub(crate) fn accept(&self, word: &str, key: &str) -> Value {
+        json!({ "action": "accept", "content": { "name": format!("{word}-{}-{key}", self.number) } })
+    }
 }

@@ -2,43 +2,65 @@
 
 #![allow(clippy::print_stdout, reason = "the program prints its findings")]
 
+mod checker;
 mod checks;
 mod clock;
+mod fault;
+mod findings;
 mod fleet;
 mod history;
+mod keys;
 mod ledger;
 mod leg;
 mod options;
 mod person;
+mod plan;
+mod progress;
 mod proxy;
 mod random;
 mod report;
+mod rows;
+mod schedule;
 mod server;
 mod store;
+mod store_server;
 mod tools;
+mod trace;
+mod wire;
 
 use crate::{
-    fleet::{FaultKind, Fleet},
+    checker::Checker,
+    clock::ClockSteps,
+    fault::Faults,
+    findings::{Findings, Rule},
+    fleet::Fleet,
     history::History,
+    keys::Keys,
+    ledger::Ledger,
     options::Options,
     person::Script,
+    progress::Progress,
     proxy::Proxy,
-    random::Random,
+    report::{completed, report},
+    schedule::Schedule,
     server::{ServerSettings, serve},
     store::Store,
+    tools::Level,
 };
-use antiphon::seal::SecretKey;
 use std::{
-    path::Path,
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The time for which the state of a round is accepted, in seconds.
+const ANSWER_TIMEOUT: u64 = 180;
+/// The longest time for which the store keeps a row after that, in seconds: three times the difference that clocks may have, the
+/// steps of the clocks, and some more.
+const KEPT_LONGER: u64 = 300;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -49,7 +71,11 @@ async fn main() -> ExitCode {
             Err(error) => Err(error.into()),
         },
         _ => match Options::parse(std::env::args().skip(1)) {
-            Ok(options) => drill(options).await,
+            Ok(options) => tokio::select! {
+                end = drill(options) => end,
+                // The servers and the store end with the driver.
+                () = interrupted() => Err("interrupted".into()),
+            },
             Err(error) => Err(error),
         },
     };
@@ -60,6 +86,15 @@ async fn main() -> ExitCode {
             println!("drill: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn interrupted() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => (),
+        _ = terminate.recv() => (),
     }
 }
 
@@ -78,50 +113,86 @@ async fn drill(options: Options) -> Result<bool> {
     std::fs::create_dir_all(&folder.0)?;
     println!("{options}");
     let store = Store::start(&options.store, &folder.0)?;
+    let (faults, history) = (Arc::new(Faults::default()), Arc::new(History::default()));
+    let (clocks, keys) = (ClockSteps::open(&folder.0)?, Keys::create(&folder.0)?);
+    let wire = store.carry(Arc::clone(&faults))?;
     let settings = ServerSettings {
         store: store.address.clone(),
         folder: folder.0.clone(),
-        keys: SecretKey::random()?.to_base64url().to_string(),
+        keys: keys.path().to_owned(),
+        place: 0,
+        version: 1,
         lease: options.lease,
         slow: options.lease * 3 / 2,
+        answer_timeout: ANSWER_TIMEOUT,
     };
     let size = if store.address.is_memory() { 1 } else { 3 };
-    let fleet = Arc::new(Fleet::start(settings, options.mutant.clone(), size).await?);
-    let history = Arc::new(History::default());
-    let proxy = Arc::new(Proxy::new(Arc::clone(&fleet), Arc::clone(&history), options.seed, !options.crash));
+    let checker = Arc::new(Checker {
+        history: Arc::clone(&history),
+        faults: Arc::clone(&faults),
+        ledger: Ledger::open(&folder.0)?,
+        store: store.direct.clone(),
+        kept: Duration::from_secs(ANSWER_TIMEOUT + KEPT_LONGER),
+        findings: Mutex::default(),
+    });
+    let (mutant, has_faults) = (options.mutant.clone(), !options.crash);
+    let fleet = Fleet::start(settings, mutant, size, Arc::clone(&history), Arc::clone(&faults)).await?;
+    let fleet = Arc::new(fleet);
+    let progress = Progress::begin(&options);
     let script = Arc::new(Script {
         seed: options.seed,
-        proxy,
+        proxy: Arc::new(Proxy::new(Arc::clone(&fleet), Arc::clone(&history), options.seed, has_faults)),
         history: Arc::clone(&history),
         plan: options.crash.then(|| "qss".to_owned()),
-        repeats: !options.crash,
+        repeats: has_faults,
+        // With a mutant, calls may have no end.
+        limit: Duration::from_secs(if options.mutant.is_some() { 30 } else { 60 } + options.people / 4),
+        thinks: if has_faults { options.people * THINKS } else { 0 },
     });
-    let faults = (size > 1).then(|| tokio::spawn(make_faults(Arc::clone(&fleet), options.clone())));
-    let begin = Instant::now();
+    let store = Arc::new(tokio::sync::Mutex::new(store));
+    let schedule = Schedule {
+        options: options.clone(),
+        fleet: Arc::clone(&fleet),
+        faults: Arc::clone(&faults),
+        history: Arc::clone(&history),
+        store: Arc::clone(&store),
+        wire,
+        clocks: clocks.clone(),
+        keys,
+        progress: progress.clone(),
+    };
+    let checks = tokio::spawn(Arc::clone(&checker).run());
+    let tasks = schedule.start();
     // Faults end with the last call that begins. Each call must then come to its end.
-    run_calls(&script, &options, || faults.iter().for_each(tokio::task::JoinHandle::abort)).await;
-    let time = begin.elapsed();
+    run_calls(&script, &options, &progress, || tasks.iter().for_each(|task| task.abort())).await;
+    let time = progress.elapsed();
     let ended = Instant::now();
-    while history.deliveries() > 0 && ended.elapsed() < Duration::from_secs(20) {
+    while history.is_busy() && ended.elapsed() < Duration::from_secs(30) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     fleet.stop().await?;
-    conclude(&folder.0, &history, &fleet, &options, time)
+    checks.abort();
+    // A restart of the store that has begun comes to its end.
+    drop(store.lock().await);
+    let mut findings = checker.conclude(&clocks).await?;
+    check_liveness(&mut findings);
+    print!("{}", report(&findings, &history, &faults, time));
+    if !findings.holds() {
+        println!("FAILED: run again with --seed {}", options.seed);
+    }
+    Ok(findings.holds())
 }
 
+/// The time for which each person thinks, per person, in milliseconds: people share the processors.
+const THINKS: u64 = 8;
+
 /// Makes calls until their number or the time is reached.
-async fn run_calls(script: &Arc<Script>, options: &Options, last_begun: impl FnOnce()) {
-    let next = Arc::new(AtomicU64::new(0));
-    let until = options.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+async fn run_calls(script: &Arc<Script>, options: &Options, progress: &Progress, last_begun: impl FnOnce()) {
     let people: Vec<_> = (0..options.people)
         .map(|_| {
-            let (script, next, calls) = (Arc::clone(script), Arc::clone(&next), options.calls);
+            let (script, progress) = (Arc::clone(script), progress.clone());
             tokio::spawn(async move {
-                while until.is_none_or(|until| Instant::now() < until) {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if calls.is_some_and(|calls| number >= calls) {
-                        return;
-                    }
+                while let Some(number) = progress.next_call() {
                     script.call(number).await;
                 }
             })
@@ -137,47 +208,12 @@ async fn run_calls(script: &Arc<Script>, options: &Options, last_begun: impl FnO
     }
 }
 
-/// Makes faults of processes until it is aborted. The task that began one ends it.
-async fn make_faults(fleet: Arc<Fleet>, options: Options) {
-    let mut random = Random::new(options.seed, "faults", 0);
-    loop {
-        let (least, more) = if options.crash { (100, 400) } else { (400, 1600) };
-        tokio::time::sleep(Duration::from_millis(least) + random.millis(more)).await;
-        let place = usize::try_from(random.below(3)).unwrap_or_default();
-        let kind = match random.below(100) {
-            _ if options.crash => FaultKind::Kill,
-            0..50 => FaultKind::Kill,
-            50..80 => FaultKind::Pause,
-            _ => FaultKind::Terminate,
-        };
-        let pause = Duration::from_millis(options.lease * 3 / 2);
-        let fleet = Arc::clone(&fleet);
-        let fault = async move { fleet.fault(place, kind, pause).await };
-        // A pause does not keep other processes from their faults.
-        let task = tokio::spawn(fault);
-        if kind == FaultKind::Kill {
-            let _ = task.await;
+/// A run in which few calls complete proves nothing.
+fn check_liveness(findings: &mut Findings) {
+    for level in Level::ALL {
+        let (done, all) = completed(findings, level);
+        if all == 0 || done * 100 < all * 99 {
+            findings.breaks(Rule::Liveness, format!("{}: {done} of {all} complete", level.tool()));
         }
     }
-}
-
-/// Checks the rules and prints the tables.
-fn conclude(
-    folder: &Path,
-    history: &History,
-    fleet: &Fleet,
-    options: &Options,
-    time: Duration,
-) -> Result<bool> {
-    let effects = ledger::read(folder)?;
-    let faults = fleet.faults();
-    let state = history.lock();
-    let evidence = checks::Evidence { state: &state, effects: &effects, faults: &faults };
-    let verdicts = evidence.verdicts();
-    print!("{}", report::report(&evidence, &verdicts, history.count(), time));
-    let holds = verdicts.iter().all(|verdict| verdict.broken.is_empty());
-    if !holds {
-        println!("FAILED: run again with --seed {}", options.seed);
-    }
-    Ok(holds)
 }

@@ -3,7 +3,7 @@
 use crate::Result;
 use std::fmt;
 
-/// The options of a run.
+/// The options of a run. Without a number of calls and a time, it is a run in full size.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) calls: Option<u64>,
@@ -26,7 +26,7 @@ impl Options {
             seconds: None,
             store: "sqlite".to_owned(),
             seed: crate::clock::micros() % 1_000_000,
-            people: 16,
+            people: 0,
             lease: 2000,
             mutant: None,
             crash: false,
@@ -51,8 +51,12 @@ impl Options {
         if options.mutant.is_some() && !cfg!(antiphon_mutants) {
             return Err("this build has no mutants: see drill/run.sh".into());
         }
-        if options.calls.is_none() && options.seconds.is_none() {
-            options.seconds = Some(30);
+        let is_full = options.calls.is_none() && options.seconds.is_none();
+        if is_full {
+            options.calls = Some(5000);
+        }
+        if options.people == 0 {
+            options.people = if is_full { 200 } else { 16 };
         }
         Ok(options)
     }

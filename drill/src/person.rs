@@ -1,9 +1,9 @@
 //! A person: makes a call, answers its questions, sends requests again.
 
 use crate::{
-    clock::micros,
-    history::{CallEnd, History, Outcome, Rivalry, person_of},
-    leg::{Leg, accept},
+    history::{History, Outcome, person_of},
+    leg::Leg,
+    plan::plan,
     proxy::{Lost, Proxy},
     random::Random,
     tools::Level,
@@ -15,8 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time after which a person gives a call up.
-const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// The time after which a person sends a request again, and goes on waiting for the reply to the first one.
 const IMPATIENT: Duration = Duration::from_millis(1200);
 
@@ -30,6 +28,10 @@ pub(crate) struct Script {
     pub(crate) plan: Option<String>,
     /// True if requests are sent again and answered by two people.
     pub(crate) repeats: bool,
+    /// The time after which a person gives a call up.
+    pub(crate) limit: Duration,
+    /// The longest time for which a person thinks about a question, in milliseconds.
+    pub(crate) thinks: u64,
 }
 
 /// The reply that ends the attempts at a leg.
@@ -59,16 +61,10 @@ impl Script {
         let level = Level::ALL[usize::try_from(number % 3).unwrap_or_default()];
         let call = format!("c{number}");
         let plan = self.plan.clone().unwrap_or_else(|| plan(&mut random));
-        let (from, begin) = (micros(), Instant::now());
-        let mut leg = Leg {
-            person: person_of(&call),
-            call: call.clone(),
-            level,
-            plan: plan.clone(),
-            number: 0,
-            state: None,
-            answers: Value::Null,
-        };
+        let begin = Instant::now();
+        self.history.begin(&call, level, &plan);
+        let mut leg =
+            Leg { person: person_of(&call), call, level, plan, number: 0, state: None, answers: Value::Null };
         let mut earlier: Vec<Leg> = Vec::new();
         let outcome = loop {
             let (settled, sent) = self.settle(&leg, begin, &mut random).await;
@@ -79,18 +75,25 @@ impl Script {
                 Settled::GaveUp(reason) => break Outcome::GaveUp(reason),
                 Settled::Refused(reason) => break Outcome::Refused(reason),
             };
+            self.history.accepted(&sent, &result);
             earlier.push(sent);
             self.repeat(&earlier, 15, &mut random);
-            let Some(state) = result["requestState"].as_str() else { break Outcome::Result };
+            let Some(state) = result["requestState"].as_str() else {
+                break Outcome::Result(result["content"][0]["text"].as_str().unwrap_or_default().to_owned());
+            };
             leg.number += 1;
             leg.state = Some(state.to_owned());
             let keys = result["inputRequests"].as_object().map(Map::keys).into_iter().flatten();
-            let answers: Map<String, Value> = keys.map(|key| (key.clone(), accept("red"))).collect();
-            leg.answers = if answers.is_empty() { Value::Null } else { Value::Object(answers) };
+            let answers: Map<String, Value> = keys.map(|key| (key.clone(), leg.accept("red", key))).collect();
+            if answers.is_empty() {
+                leg.answers = Value::Null;
+            } else {
+                tokio::time::sleep(random.millis(self.thinks)).await;
+                leg.answers = Value::Object(answers);
+            }
         };
         self.repeat(&earlier, 40, &mut random);
-        let until = micros();
-        self.history.lock().ends.push(CallEnd { call, level, plan, from, until, outcome });
+        self.history.end(&leg, outcome);
     }
 
     /// Sends a leg until it has a reply that ends it; sometimes two people answer. Returns the request that won.
@@ -101,8 +104,8 @@ impl Script {
         let mut more = Random::new(self.seed, &leg.call, u64::from(leg.number));
         let (one, two) =
             tokio::join!(self.attempt(leg, begin, &mut pauses), self.attempt(&other, begin, &mut more));
-        let outcomes = vec![one.word(), two.word()];
-        self.history.lock().rivalries.push(Rivalry { call: leg.call.clone(), outcomes });
+        let outcomes = [one.word(), two.word()];
+        self.history.with(&leg.call, |record| record.rivalries.push(outcomes));
         match (one, two) {
             (Settled::Used, two) => (two, other),
             (one, _) => (one, leg.clone()),
@@ -124,7 +127,7 @@ impl Script {
 
     async fn attempt(&self, leg: &Leg, begin: Instant, random: &mut Random) -> Settled {
         let mut last = "no reply".to_owned();
-        while begin.elapsed() < CALL_LIMIT {
+        while begin.elapsed() < self.limit {
             if let Ok(reply) = self.send(leg).await {
                 if let Some(result) = reply.get("result") {
                     return Settled::Result(result.clone());
@@ -159,19 +162,9 @@ impl Script {
             2 => Leg { person: "somebody-else".to_owned(), ..leg.clone() },
             _ => leg.clone(),
         };
-        self.proxy.later(leg, random.millis(4000));
+        // Most of them soon, and some much later.
+        let latest = if random.percent(90) { self.limit / 16 } else { self.limit / 6 };
+        let delay = random.millis(u64::try_from(latest.as_millis()).unwrap_or_default());
+        self.proxy.later(leg, delay);
     }
-}
-
-/// Returns a plan: one to four rounds, with steps between them.
-fn plan(random: &mut Random) -> String {
-    let mut plan = String::new();
-    let rounds = 1 + random.below(4);
-    for _ in 0..rounds {
-        plan.push_str(["s", "j", "w", "c", "ss", ""][usize::try_from(random.below(6)).unwrap_or_default()]);
-        plan.push(if random.percent(25) { 'b' } else { 'q' });
-    }
-    // The effect behind the last answer. One in ten takes longer than the lease.
-    plan.push(if random.percent(10) { 'l' } else { 's' });
-    plan
 }

@@ -66,11 +66,11 @@ impl Proxy {
     /// Delivers a leg that nobody waits for.
     pub(crate) fn later(self: &Arc<Self>, leg: Leg, delay: Duration) {
         let proxy = Arc::clone(self);
-        self.history.open_delivery();
+        self.history.open_delivery(&leg.call);
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             proxy.deliver(&leg, None).await;
-            proxy.history.close_delivery();
+            proxy.history.close_delivery(&leg.call);
         });
     }
 
@@ -81,6 +81,7 @@ impl Proxy {
             tokio::time::sleep(Duration::from_millis(50)).await;
             return None;
         };
+        self.history.with(&leg.call, |record| record.processes.extend(Some(process)));
         let reply = tokio::time::timeout(cut.unwrap_or(PATIENCE), exchange(address, leg)).await;
         match reply {
             Ok(Ok(reply)) => {
@@ -89,7 +90,7 @@ impl Proxy {
             }
             Ok(Err(_)) => None,
             Err(_) => {
-                self.history.cut(&leg.call);
+                self.history.with(&leg.call, |record| record.is_cut = true);
                 None
             }
         }

@@ -1,56 +1,117 @@
 //! The tables of a run.
 
 use crate::{
-    checks::{Evidence, Verdict},
-    fleet::FaultKind,
-    history::Outcome,
+    fault::Faults,
+    findings::{Findings, Rule},
+    history::History,
     tools::Level,
 };
-use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
-
-/// The number of examples that are printed for a broken rule.
-const EXAMPLES: usize = 4;
+use std::{fmt::Write as _, time::Duration};
 
 /// Returns the report of a run.
-pub(crate) fn report(evidence: &Evidence<'_>, verdicts: &[Verdict], replies: u64, time: Duration) -> String {
+pub(crate) fn report(findings: &Findings, history: &History, faults: &Faults, time: Duration) -> String {
     let mut text = String::new();
-    let Evidence { state, effects, faults } = evidence;
-    let of = |kind| faults.iter().filter(|fault| fault.kind == kind).count();
+    let counts = &findings.counts;
+    let (spilled, versions) = {
+        let traces = history.traces();
+        (traces.spilled, traces.versions)
+    };
     let _ = writeln!(
         text,
-        "{} calls, {replies} replies, {} effects in {:.1} s; {} SIGKILL, {} SIGSTOP beyond the lease, {} SIGTERM, {} calls \
-         with a cut request",
-        state.ends.len(),
-        effects.len(),
+        "{} calls, {} replies, {} effects in {:.1} s; {} calls with a cut request, {spilled} records moved to the store, \
+         {versions} requests of calls of another version",
+        counts.calls,
+        history.count(),
+        counts.effects,
         time.as_secs_f64(),
-        of(FaultKind::Kill),
-        of(FaultKind::Pause),
-        of(FaultKind::Terminate),
-        state.cuts.len(),
+        counts.cut,
     );
+    let faults: Vec<String> =
+        faults.counts().iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let _ = writeln!(text, "  faults      {}", faults.join(", "));
     for level in Level::ALL {
-        let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
-        for end in state.ends.iter().filter(|end| end.level == level) {
-            let word = match &end.outcome {
-                Outcome::Result => "result".to_owned(),
-                Outcome::Unknown => "outcome_unknown".to_owned(),
-                Outcome::GaveUp(reason) => format!("gave up after {reason}"),
-                Outcome::Refused(reason) => format!("refused: {reason}"),
-            };
-            *outcomes.entry(word).or_default() += 1;
-        }
-        let counts: Vec<String> = outcomes.iter().map(|(word, count)| format!("{count} {word}")).collect();
-        let _ = writeln!(text, "  {:11} {}", level.tool(), counts.join(", "));
+        let of_level = findings.outcomes.iter().filter(|((found, _), _)| *found == level);
+        let words: Vec<String> = of_level.map(|((_, word), count)| format!("{count} {word}")).collect();
+        let _ = writeln!(text, "  {:11} {}", level.tool(), words.join(", "));
     }
-    for Verdict { rule, words, broken } in verdicts {
-        let mark = if broken.is_empty() { "ok    " } else { "BROKEN" };
-        let _ = writeln!(text, "{mark} {rule} {words}");
-        for example in broken.iter().take(EXAMPLES) {
-            let _ = writeln!(text, "         {example}");
-        }
-        if broken.len() > EXAMPLES {
-            let _ = writeln!(text, "         and {} more", broken.len() - EXAMPLES);
+    for rule in Rule::ALL {
+        let broken = findings.broken(rule);
+        let mark = if broken.is_none() { "ok    " } else { "BROKEN" };
+        let _ = writeln!(text, "{mark} {} {}", rule.number(), words(rule, findings));
+        if let Some(broken) = broken {
+            for example in &broken.examples {
+                let _ = writeln!(text, "         {example}");
+            }
+            let more = broken.count.saturating_sub(u64::try_from(broken.examples.len()).unwrap_or_default());
+            if more > 0 {
+                let _ = writeln!(text, "         and {more} more");
+            }
         }
     }
     text
+}
+
+fn words(rule: Rule, findings: &Findings) -> String {
+    let counts = &findings.counts;
+    let steps = |level| counts.steps.get(&level).copied().unwrap_or_default();
+    match rule {
+        Rule::SingleUse => format!("single_use: at most one effect of each of {} steps", steps(Level::Once)),
+        Rule::Reconciled => format!(
+            "write_ahead with reconcile: one effect of each of {} steps, and {} late ones of paused processes",
+            steps(Level::Reconciled),
+            counts.late
+        ),
+        Rule::Rerun => format!(
+            "rerun_after_crash: {} repeats of {} steps, each under the key of its step",
+            counts.repeats,
+            steps(Level::Rerun)
+        ),
+        Rule::SameReplies => {
+            format!("{} results that were sent again are byte for byte the first one", counts.again)
+        }
+        Rule::OneWinner => format!(
+            "{} legs with different answers ({} at the same time): one wins, {} replies are `used`",
+            counts.contested, counts.rivalries, counts.used
+        ),
+        Rule::OneRun => {
+            "no process sends a result of its own for a leg that another one took over".to_owned()
+        }
+        Rule::Ends => format!(
+            "every call ends with a result or can be resumed, but for {} `outcome_unknown`, each after a fault",
+            counts.unknown
+        ),
+        Rule::Answers => format!(
+            "{} accepted answers are in the results of their calls, and none was asked for again",
+            counts.answers
+        ),
+        Rule::Strangers => {
+            format!("{} requests with the state of somebody else have no result", counts.thefts)
+        }
+        Rule::Rows => format!(
+            "at most {} rows and {} blobs at once; {} and {} are left after their time",
+            counts.most_rows.0, counts.most_rows.1, counts.rows_left.0, counts.rows_left.1
+        ),
+        Rule::Liveness => {
+            let words: Vec<String> = Level::ALL
+                .into_iter()
+                .map(|level| {
+                    let (done, all) = completed(findings, level);
+                    format!("{}: {done} of {all}", level.tool())
+                })
+                .collect();
+            format!("99 % of calls complete: {}", words.join(", "))
+        }
+        Rule::Traces => {
+            format!("the log of the fleet has {} legs, each under the id of its call", counts.traced)
+        }
+    }
+}
+
+/// Returns the number of calls that are over, and of all calls. A call of `single_use` may end as unknown.
+pub(crate) fn completed(findings: &Findings, level: Level) -> (u64, u64) {
+    let of_level = findings.outcomes.iter().filter(|((found, _), _)| *found == level);
+    of_level.fold((0, 0), |(done, all), ((_, word), count)| {
+        let is_over = word == "result" || level == Level::Once && word == "outcome_unknown";
+        (done + if is_over { *count } else { 0 }, all + count)
+    })
 }

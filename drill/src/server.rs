@@ -1,44 +1,77 @@
 //! The role of a server: the tools under test over HTTP, with the shared keys and the shared store.
 
-use crate::{Result, ledger::Ledger, store::Address, tools::tools};
+use crate::{
+    Result, clock::ClockSteps, keys::modified, ledger::Ledger, store::Address, tools::tools, trace::Printer,
+};
 use antiphon::{
     seal::{KeyRing, Principal},
     serve::http::{HttpOptions, serve_http},
-    server::{Caller, ClaimOptions, Limits, ReplayCheck, Server},
+    server::{Caller, ClaimOptions, Clock, KeyFileWatch, Limits, ReplayCheck, Server},
+    store::CallStore,
 };
 use serde::{Deserialize, Serialize};
-use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io::Write as _,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
 
+/// The time between two looks at the key file.
+const KEYS_INTERVAL: Duration = Duration::from_millis(250);
+/// The size from which on a record moves to the store, in bytes: three steps and their answers exceed it.
+const STATE: usize = 1500;
+/// The time for which a process that starts tries to reach the store.
+const CONNECT: Duration = Duration::from_secs(30);
+
 /// The settings of a server process, as the first argument behind its role.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ServerSettings {
     pub(crate) store: Address,
     pub(crate) folder: PathBuf,
-    pub(crate) keys: String,
+    pub(crate) keys: PathBuf,
+    /// The place of the process, which has a clock of its own.
+    pub(crate) place: usize,
+    /// The version of the tools.
+    pub(crate) version: u32,
     /// The lease, in milliseconds.
     pub(crate) lease: u64,
     /// The time of a slow step, in milliseconds.
     pub(crate) slow: u64,
+    /// The time for which the state of a round is accepted, in seconds.
+    pub(crate) answer_timeout: u64,
 }
 
 /// Serves until SIGTERM, and then ends the requests under way. The first line of the output is the address.
 pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
-    let ledger = Arc::new(Ledger::open(&settings.folder)?);
+    tracing::subscriber::set_global_default(Printer::new())?;
+    // The server does not outlive the driver, however that ends.
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
+    let ledger = Ledger::open(&settings.folder)?;
+    let clocks = ClockSteps::open(&settings.folder)?;
     let lease = Duration::from_millis(settings.lease);
     let options = ClaimOptions::default().lease(lease).wait(Duration::from_secs(2));
     // A step that goes on without its request ends before the lease, which is not renewed any more.
-    let limits = Limits::default().step_grace(lease / 2);
+    let limits = Limits::default().step_grace(lease / 2).state(STATE);
+    let (place, own) = (settings.place, clocks.clone());
     let mut builder = Server::builder("drill", "1")
-        .keys(KeyRing::parse_list(&settings.keys)?)
+        .keys(KeyRing::parse_file(&std::fs::read_to_string(&settings.keys)?)?)
+        .clock(Clock::from_fn(move || own.place(place)))
         .replay_check(ReplayCheck::Off)
         .limits(limits)
+        .answer_timeout(Duration::from_secs(settings.answer_timeout))
         .claim_options(options)
-        .shared_store(settings.store.open().await?)
+        .shared_store(open(&settings.store, &clocks).await?)
+        .spill(true)
         .bind_principal(|caller: &Caller<'_>| {
             let name = caller.headers.and_then(|headers| headers.get("x-person")?.to_str().ok());
             Ok::<_, Infallible>(name.map(Principal::user))
@@ -46,7 +79,7 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
     if settings.store.is_memory() {
         builder = builder.single_instance();
     }
-    for tool in tools(ledger, Duration::from_millis(settings.slow)) {
+    for tool in tools(&ledger, Duration::from_millis(settings.slow), settings.version) {
         builder = builder.tool(tool);
     }
     let server = builder.build()?;
@@ -55,9 +88,35 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
     let mut stdout = tokio::io::stdout();
     stdout.write_all(format!("{}\n", listener.local_addr()?).as_bytes()).await?;
     stdout.flush().await?;
+    tokio::spawn(watch_keys(
+        server.watch_keys(&settings.keys).interval(KEYS_INTERVAL),
+        settings.keys.clone(),
+    ));
     let stopped = async move {
         terminate.recv().await;
     };
     serve_http(listener, server, HttpOptions::default()).with_graceful_shutdown(stopped).await?;
     Ok(())
+}
+
+/// Loads the key file whenever it changes, and prints the moment of the file that was loaded, or of an earlier one.
+async fn watch_keys(mut watch: KeyFileWatch, file: PathBuf) {
+    while watch.changed().await.is_some() {
+        let loaded = modified(&file).map(|moment| watch.load().map(|()| moment));
+        if let Ok(Ok(moment)) = loaded {
+            // A process that is stopped here has the new keys already.
+            let _ = std::io::stdout().write_all(format!("keys {moment}\n").as_bytes());
+        }
+    }
+}
+
+/// Opens the store. The process may start while the store does not run.
+async fn open(address: &Address, clocks: &ClockSteps) -> Result<Arc<dyn CallStore>> {
+    let begin = Instant::now();
+    loop {
+        match address.open(clocks).await {
+            Err(_) if begin.elapsed() < CONNECT => tokio::time::sleep(Duration::from_millis(100)).await,
+            opened => return opened,
+        }
+    }
 }

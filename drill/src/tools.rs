@@ -63,19 +63,23 @@ struct Run<'a> {
     slow: Duration,
 }
 
-/// Returns the tools. `slow` is the time of a slow step.
-pub(crate) fn tools(ledger: Arc<Ledger>, slow: Duration) -> Vec<Tool> {
+/// The size of a step's result, so that the records of longer calls move to the store.
+const RESULT: usize = 300;
+
+/// Returns the tools of a version. `slow` is the time of a slow step.
+pub(crate) fn tools(ledger: &Ledger, slow: Duration, version: u32) -> Vec<Tool> {
     Level::ALL
         .into_iter()
         .map(|level| {
-            let ledger = Arc::clone(&ledger);
+            let ledger = Arc::new(ledger.clone());
             let tool = Tool::new(
                 level.tool(),
                 lent(move |ctx, order| {
                     let ledger = Arc::clone(&ledger);
-                    async move { run(ctx, order, &ledger, level, slow).await }.boxed()
+                    async move { run(ctx, order, &ledger, level, slow, version).await }.boxed()
                 }),
             );
+            let tool = tool.version(version);
             match level {
                 Level::Once => tool.single_use(true),
                 Level::Reconciled => tool.write_ahead(true),
@@ -90,12 +94,22 @@ fn lent<F: for<'a> Fn(&'a Ctx, Order) -> BoxFuture<'a, Result<String>>>(handler:
 }
 
 /// Follows the plan: `s` a step, `l` a slow step, `j` two steps at once, `q` a question, `b` two questions at once, `w` a
-/// question against a step, `c` a checkpoint.
-async fn run(ctx: &Ctx, order: Order, ledger: &Ledger, level: Level, slow: Duration) -> Result<String> {
+/// question against a step, `c` a checkpoint. From version 2 on, there is one more step at the end. The result has the
+/// answers, the run and the call's id.
+async fn run(
+    ctx: &Ctx,
+    order: Order,
+    ledger: &Ledger,
+    level: Level,
+    slow: Duration,
+    version: u32,
+) -> Result<String> {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let name = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let run = Run { ctx, ledger, level, call: &order.call, name, slow };
-    let mut answers = String::new();
+    let id = ctx.call_id().map(|id| id.to_string()).unwrap_or_default();
+    tracing::debug!(call = %id, leg = ctx.leg(), "a handler runs");
+    let mut answers = Vec::new();
     for (number, part) in (0u32..).zip(order.plan.bytes()) {
         match part {
             b's' => run.step("s", number, Duration::from_millis(15)).await?,
@@ -104,16 +118,15 @@ async fn run(ctx: &Ctx, order: Order, ledger: &Ledger, level: Level, slow: Durat
                 let steps = ["j", "k"].map(|name| run.step(name, number, Duration::from_millis(15)));
                 ctx.join_all(steps).await.into_iter().collect::<Result<()>>()?;
             }
-            b'q' => answers.push_str(&run.ask("q", number).await?),
+            b'q' => answers.push(run.ask("q", number).await?),
             b'b' => {
                 let (one, two) = tokio::join!(run.ask("b", number), run.ask("d", number));
-                answers.push_str(&one?);
-                answers.push_str(&two?);
+                answers.extend([one?, two?]);
             }
             b'w' => {
                 let work = run.step("w", number, Duration::from_millis(5));
                 match ctx.select(("select", number), (run.ask("v", number), work)).await {
-                    Won::A(answer) => answers.push_str(&answer?),
+                    Won::A(answer) => answers.push(answer?),
                     Won::B(done) => done?,
                 }
             }
@@ -121,7 +134,10 @@ async fn run(ctx: &Ctx, order: Order, ledger: &Ledger, level: Level, slow: Durat
             _ => return Err(Error::user_facing("a plan has unknown parts")),
         }
     }
-    Ok(format!("{answers}|{}", run.name))
+    if version > 1 {
+        run.step("u", 0, Duration::from_millis(5)).await?;
+    }
+    Ok(format!("{}|{}|{id}", answers.join(","), run.name))
 }
 
 impl Run<'_> {
@@ -137,32 +153,20 @@ impl Run<'_> {
                 .append(self.call, &format!("{name}{number}"), attempt.key(), &self.name)
                 .map_err(|_| Error::user_facing("the ledger cannot be written"))?;
             tokio::time::sleep(time).await;
-            Ok(())
+            Ok("r".repeat(RESULT))
         });
         match self.level {
-            Level::Once | Level::Rerun => Ok(step.await?),
-            Level::Reconciled => Ok(step
-                .reconcile(async |key| {
-                    let found = self.ledger.has(&key);
+            Level::Once | Level::Rerun => drop(step.await?),
+            Level::Reconciled => {
+                let reconciled = step.reconcile(async |key| {
+                    let found = self.ledger.has(self.call, &key);
                     found
-                        .map(|found| found.then_some(()))
+                        .map(|found| found.then(|| "r".repeat(RESULT)))
                         .map_err(|error| Error::user_facing(error.to_string()))
-                })
-                .await?),
+                });
+                drop(reconciled.await?);
+            }
         }
+        Ok(())
     }
-}
-
-/// Returns the steps of a plan that have ended when its call has. The step of a `w` may not have begun, if its question
-/// was answered first.
-pub(crate) fn steps(plan: &str) -> Vec<String> {
-    let mut steps = Vec::new();
-    for (number, part) in (0u32..).zip(plan.chars()) {
-        match part {
-            's' | 'l' => steps.push(format!("{part}{number}")),
-            'j' => steps.extend([format!("j{number}"), format!("k{number}")]),
-            _ => (),
-        }
-    }
-    steps
 }

@@ -26,6 +26,7 @@ use std::{borrow::Cow, time::Duration};
 /// | `InFlight` | -32603 | 200 | `in_flight`, with `retryAfterMs` |
 /// | `OutcomeUnknown` | -32603 | 200 | `outcome_unknown`, with the step's key if it is known |
 /// | `Store` | -32603 | 200 | `store`, with `retryAfterMs` |
+/// | `RecordLost` | -32603 | 200 | `outcome_unknown` |
 /// | `Again` | as the first reply | as the first reply | as the first reply |
 /// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
 /// | `UserFacing` | -32603 | 200 | none: the handler's own text |
@@ -75,6 +76,8 @@ pub(crate) enum Refusal {
     UserFacing(String),
     /// The server failed.
     Internal,
+    /// The record of steps that ran could not leave, and the leg is not run again.
+    RecordLost,
     /// Any other refusal after steps whose record is lost: a new call repeats these steps.
     AfterSteps { refusal: Box<Self>, done: Vec<String> },
 }
@@ -94,6 +97,16 @@ impl Refusal {
             Self::UrlsFirst(_) => self,
             _ if done.is_empty() => self,
             refusal => Self::AfterSteps { refusal: Box::new(refusal), done },
+        }
+    }
+
+    /// Returns the refusal of a leg that is not run again. Sending the same request again is then of no use.
+    pub(crate) fn of_the_only_run(self) -> Self {
+        match self {
+            Self::AfterSteps { refusal, done } if matches!(*refusal, Self::Store | Self::Codec) => {
+                Self::AfterSteps { refusal: Box::new(Self::RecordLost), done }
+            }
+            refusal => refusal,
         }
     }
 
@@ -160,6 +173,10 @@ impl Refusal {
                 "The server's store does not work now: send the same request again later",
             )
             .with_data(json!({ "reason": "store", "retryAfterMs": 1000 })),
+            Self::RecordLost => {
+                let text = "The record of this request could not be stored, and the call cannot go on";
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(reason("outcome_unknown"))
+            }
             Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
             Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),

@@ -31,6 +31,8 @@ pub(crate) struct NewClaim {
     pub(crate) store: Arc<dyn CallStore>,
     pub(crate) fence: Fence,
     pub(crate) lease: Duration,
+    /// The moment before the claim was sent: the lease is valid from then on at the latest.
+    pub(crate) claimed: Instant,
     pub(crate) row: RowSeal,
     pub(crate) level: Level,
     /// True if steps run again whose process died.
@@ -46,6 +48,8 @@ pub(crate) struct ClaimedLeg {
     first_call: Mutex<Option<Call>>,
     /// True once the row needs nothing more of this run.
     settled: AtomicBool,
+    /// The moment until which no other run can have taken the leg over, unless the store's clock has stepped.
+    valid_until: Mutex<Instant>,
     /// The number of steps of this run that have begun and whose failure is not known.
     steps: AtomicU32,
     /// True if a step of this run was dropped before it ended: nobody knows whether it had its effect.
@@ -56,6 +60,7 @@ impl ClaimedLeg {
     /// `first_call` is the call of a first request, which all of its runs have.
     pub(crate) fn new(claim: NewClaim, earlier: EarlierSteps, first_call: Option<Call>) -> Arc<Self> {
         Arc::new(Self {
+            valid_until: Mutex::new(claim.claimed + claim.lease),
             claim,
             earlier,
             first_call: Mutex::new(first_call),
@@ -92,7 +97,6 @@ impl ClaimedLeg {
 
     async fn renew_until_lost(&self) {
         let NewClaim { store, fence, lease, .. } = &self.claim;
-        let mut valid_until = Instant::now() + *lease;
         if is_mutant("lease_not_renewed") {
             std::future::pending::<()>().await;
         }
@@ -100,20 +104,27 @@ impl ClaimedLeg {
             tokio::time::sleep(*lease / 3).await;
             let begin = Instant::now();
             match store.renew(fence, *lease).await {
-                Ok(()) => valid_until = begin + *lease,
+                Ok(()) => {
+                    *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner) = begin + *lease;
+                }
                 Err(error) if error.is_fence_lost() => {
                     tracing::error!(call = %escaped(&fence.call()), "another run took a leg over: this one ends without a reply");
                     return;
                 }
                 Err(error) => {
                     tracing::warn!(call = %escaped(&fence.call()), error = %escaped(&error), "a lease was not renewed");
-                    if Instant::now() >= valid_until {
+                    if !self.has_lease() {
                         tracing::error!(call = %escaped(&fence.call()), "a lease ended: the leg ends without a reply");
                         return;
                     }
                 }
             }
         }
+    }
+
+    /// Returns true if the lease has not ended: no other run has taken the leg over.
+    pub(super) fn has_lease(&self) -> bool {
+        Instant::now() < *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a step of an earlier run whose effect is unknown. While there is one, the leg has no outcome.

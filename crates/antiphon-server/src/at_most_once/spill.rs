@@ -3,7 +3,12 @@
 //! The stored record is sealed, for the same caller, request and call as a token. Its name in the store is the digest of
 //! its sealed bytes, which the store compares.
 
-use crate::{at_most_once::store_error::refused, claims::owner, refusal::Refusal, runtime::Runtime};
+use crate::{
+    at_most_once::store_error::{refused, repeated},
+    claims::owner,
+    refusal::Refusal,
+    runtime::Runtime,
+};
 use antiphon_engine::Record;
 use antiphon_seal::{Binding, CLOCK_SKEW, CallId};
 use antiphon_store::BlobDigest;
@@ -62,7 +67,8 @@ pub(crate) async fn put(
             tracing::error!(cause = %escaped(&fault), "a record could not be sealed for the store");
             Refusal::Internal
         })?;
-    let digest = claims.store.put(sealed.as_bytes(), keep, owner(binding.principal)).await;
+    let owner = owner(binding.principal);
+    let digest = repeated(|| claims.store.put(sealed.as_bytes(), keep, owner)).await;
     let digest = digest.map_err(|error| refused(&error))?;
     tracing::debug!(call = %escaped(&call), size = record.len(), "a record moved to the store");
     Ok(Spilled { digest, size: record.len() as u64 }.encode())

@@ -74,6 +74,12 @@ impl ClaimedLeg {
         let (leg, path) = (Arc::clone(self), path.to_owned());
         Box::pin(async move {
             match leg.started(&path, attempt).await {
+                // The confirmation came late: another run may have taken the leg over and resolved this attempt.
+                Ok(true) if !leg.has_lease() && !is_mutant("late_start_runs") => {
+                    // If none has, the next run knows that the body did not begin.
+                    let _ = leg.fail_attempt(&path, attempt).await;
+                    StepBegin::Stop(StopReason::TakenOver)
+                }
                 Ok(true) => StepBegin::Run { attempt },
                 Ok(false) => StepBegin::Interrupted { attempt },
                 Err(error) => StepBegin::Stop(stop(&error)),

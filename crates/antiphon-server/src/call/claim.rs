@@ -85,7 +85,7 @@ async fn claim_row(
     claims.sweep(seconds(server.clock.now()));
     let may_take_over = level == Level::WriteAhead || leg.settings.rerun_after_crash;
     match granted(claims, request, may_take_over).await {
-        Granted::Fresh(fence) => {
+        Granted::Fresh(fence, claimed) => {
             let earlier = match level {
                 Level::WriteAhead => earlier_steps(claims, &fence, row.leg).await,
                 Level::SingleUse | Level::None => Ok(EarlierSteps::default()),
@@ -101,6 +101,7 @@ async fn claim_row(
                 store: Arc::clone(&claims.store),
                 fence,
                 lease: claims.options.lease,
+                claimed,
                 row,
                 level,
                 reruns: leg.settings.rerun_after_crash,
@@ -120,7 +121,8 @@ async fn claim_row(
 
 /// The store's decision about a claim.
 enum Granted {
-    Fresh(Fence),
+    /// The fence, and the moment before the claim was sent.
+    Fresh(Fence, Instant),
     Done(Vec<u8>),
     Refused(Refusal),
 }
@@ -130,8 +132,9 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
     let begin = Instant::now();
     let (mut pause, mut attempts) = (FIRST_PAUSE, 0);
     loop {
+        let claimed = Instant::now();
         match claims.store.claim(&request).await {
-            Ok(Claim::Fresh(fence)) => return Granted::Fresh(fence),
+            Ok(Claim::Fresh(fence)) => return Granted::Fresh(fence, claimed),
             Ok(Claim::Done(stored)) => return Granted::Done(stored),
             Ok(Claim::Conflict(conflict)) => {
                 tracing::info!(call = %escaped(&request.call()), leg = request.leg(), ?conflict, "a state was used before");

@@ -21,6 +21,7 @@ use crate::{
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record};
+use antiphon_store::mutant::is_mutant;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 
@@ -54,7 +55,9 @@ pub(crate) async fn run<T: Send + 'static>(
         match in_session::carrier(server, &admitted) {
             LegCarrier::Sealed => {
                 let permit = admitted.permit(round.requests)?;
-                return leg_end::seal(server, admitted, permit, *left).await.map(LegResult::InputRequired);
+                return leg_end::seal(server, admitted, permit, *left, claim.as_deref())
+                    .await
+                    .map(LegResult::InputRequired);
             }
             // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
@@ -78,7 +81,8 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
     }
-    let responses = received_responses(admitted)?;
+    let is_lost = is_mutant("answer_lost") && admitted.leg_number().is_multiple_of(4);
+    let responses = received_responses(admitted)?.filter(|_| !is_lost);
     let Some(mut record) = admitted.take_record() else {
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };

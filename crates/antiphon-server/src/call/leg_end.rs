@@ -88,15 +88,17 @@ fn failed<T>(
     Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
 }
 
-/// Seals the record. If it cannot be sealed, the error lists the completed steps.
+/// Seals the record. If it cannot be sealed, the error lists the completed steps, unless the store has them.
 pub(crate) async fn seal(
     server: &Runtime,
     mut admitted: Admitted<'_>,
     permit: Permit,
     left: LegOutput,
+    claim: Option<&ClaimedLeg>,
 ) -> Result<InputRequiredResult, Refusal> {
     let after_effect = left.has_new_step();
-    let done = if after_effect { left.steps_done } else { Vec::new() };
+    let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
+    let done = if after_effect && !is_stored { left.steps_done } else { Vec::new() };
     admitted.put_call(left.call);
     admitted
         .seal(server, permit, &left.record, after_effect)

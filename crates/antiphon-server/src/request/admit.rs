@@ -12,6 +12,7 @@ use crate::{
 };
 use antiphon_engine::{AskRecord, Record};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
+use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames, escaped};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
@@ -328,7 +329,8 @@ impl<'a> Admitted<'a> {
             }
             other => internal(&Error::from(other)),
         })?;
-        tracing::debug!(call = %escaped(&call.id()), leg = call.leg(), asks = permit.0.len(), state = state.len(), "a round leaves");
+        let leg = if is_mutant("leg_not_logged") { 0 } else { call.leg() };
+        tracing::debug!(call = %escaped(&call.id()), leg, asks = permit.0.len(), state = state.len(), "a round leaves");
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
     }
 }

@@ -1,7 +1,61 @@
 //! Records that are too large for a token live in the store.
 
 use super::*;
-use antiphon::server::{Caller, Limits};
+use antiphon::{
+    server::{Attempt, Caller, Limits},
+    store::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreError,
+        StoreErrorKind, StoreFuture, StoreReach, Swept,
+    },
+};
+use std::{
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    time::Duration,
+};
+
+/// A store that may refuse blobs.
+#[derive(Debug)]
+struct NoBlobs {
+    inner: Arc<dyn CallStore>,
+    refuses: AtomicBool,
+}
+
+impl CallStore for NoBlobs {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
+        self.inner.claim(request)
+    }
+    fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()> {
+        self.inner.renew(fence, lease)
+    }
+    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
+        self.inner.append(fence, record)
+    }
+    fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()> {
+        self.inner.commit(fence, outcome)
+    }
+    fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()> {
+        self.inner.release(fence)
+    }
+    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
+        self.inner.load(call)
+    }
+    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest> {
+        if self.refuses.load(SeqCst) {
+            let error = StoreError::read(StoreErrorKind::Unreachable, "put", "the store is down");
+            return Box::pin(async { Err(error) });
+        }
+        self.inner.put(blob, keep, owner)
+    }
+    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
+        self.inner.get(digest)
+    }
+    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
+        self.inner.sweep(limit)
+    }
+    fn reach(&self) -> StoreReach {
+        self.inner.reach()
+    }
+}
 
 /// Records thirty results of 10,000 bytes, then asks.
 fn large(effects: &Effects) -> Tool {
@@ -66,4 +120,51 @@ async fn a_record_that_the_store_has_lost_or_that_is_another_call_s_is_refused()
     let reply = none.respond(message.as_bytes(), &Caller::default()).await.unwrap();
     let reply: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!(reason(&reply), "store", "{reply}");
+}
+
+/// Asks, runs a step with a large result, and asks again. The record of the step does not reach the store.
+async fn without_its_record(level: impl Fn(ServerBuilder) -> ServerBuilder) -> (Effects, Value, Value) {
+    let effects = Effects::default();
+    let of_tool = effects.clone();
+    let tool = tool(move |ctx| {
+        let effects = of_tool.clone();
+        async move {
+            ctx.elicit::<Pick>("Which?").key("pick").await?;
+            let charge = async |s: Attempt| {
+                effects.note("charge", s.key());
+                Ok("x".repeat(10_000))
+            };
+            ctx.step("charge", charge).await?;
+            Ok(ctx.elicit::<Pick>("And then?").key("then").await?.name)
+        }
+        .boxed()
+    });
+    let store = Arc::new(NoBlobs { inner: store().0, refuses: AtomicBool::new(false) });
+    let shared: Arc<dyn CallStore> = Arc::clone(&store) as Arc<dyn CallStore>;
+    let server =
+        built(tool, &shared, |builder| level(builder.spill(true).limits(Limits::default().state(1000))));
+    let mut call = ToolCall::new(json!({}));
+    call.leg(&server, Value::Null).await;
+    store.refuses.store(true, SeqCst);
+    let first = deliver(&call, &server, pick("a")).await;
+    store.refuses.store(false, SeqCst);
+    let again = deliver(&call, &server, pick("a")).await;
+    (effects, first, again)
+}
+
+#[tokio::test]
+async fn a_leg_whose_record_does_not_reach_the_store_goes_on_with_its_stored_steps() {
+    let (effects, first, again) = without_its_record(|builder| builder.write_ahead(true)).await;
+    assert_eq!(reason(&first), "store", "{first}");
+    assert!(again["result"]["inputRequests"]["then"].is_object(), "{again}");
+    assert_eq!(effects.runs("charge"), 1);
+}
+
+#[tokio::test]
+async fn a_leg_whose_record_is_lost_does_not_ask_for_the_same_request_again() {
+    let (effects, first, again) = without_its_record(|builder| builder.single_use(true)).await;
+    assert_eq!(reason(&first), "outcome_unknown", "{first}");
+    assert_eq!(first["error"]["data"], json!({ "reason": "outcome_unknown", "done": ["charge"] }));
+    assert_eq!(again["error"], first["error"]);
+    assert_eq!(effects.runs("charge"), 1);
 }

@@ -1,6 +1,10 @@
 //! The start and the end of each step are stored: a leg whose run died goes on.
 
 use super::*;
+use antiphon::store::{
+    Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreFuture, StoreReach,
+    Swept,
+};
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
@@ -333,5 +337,121 @@ async fn a_reply_that_cannot_be_committed_does_not_leave() {
     let (first, other) = tokio::join!(deliver(&call, &server, Value::Null), other);
     assert_eq!(result_text(&other), "3", "{other}");
     assert_eq!(reason(&first), "in_flight", "{first}");
+    assert_eq!(effects.runs("charge"), 1);
+}
+
+/// A store whose confirmations of [`append`](CallStore::append) and [`renew`](CallStore::renew) arrive after 40 seconds.
+#[derive(Debug)]
+struct Late(Arc<dyn CallStore>);
+
+fn late<'a, T: Send + 'a>(operation: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+    Box::pin(async {
+        let done = operation.await;
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        done
+    })
+}
+
+impl CallStore for Late {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
+        self.0.claim(request)
+    }
+    fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()> {
+        late(self.0.renew(fence, lease))
+    }
+    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
+        late(self.0.append(fence, record))
+    }
+    fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()> {
+        self.0.commit(fence, outcome)
+    }
+    fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()> {
+        self.0.release(fence)
+    }
+    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
+        self.0.load(call)
+    }
+    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest> {
+        self.0.put(blob, keep, owner)
+    }
+    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
+        self.0.get(digest)
+    }
+    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
+        self.0.sweep(limit)
+    }
+    fn reach(&self) -> StoreReach {
+        self.0.reach()
+    }
+}
+
+/// The first run has stored the start of its step, and its connection is too slow: until it knows that, its lease has ended,
+/// and another run has resolved the step and had its effect.
+#[tokio::test(start_paused = true)]
+async fn a_step_whose_start_is_confirmed_after_the_lease_does_not_run() {
+    let (effects, (store, hand)) = (Effects::default(), store());
+    let charging = |effects: &Effects| {
+        let effects = effects.clone();
+        tool(move |ctx| {
+            let effects = effects.clone();
+            async move {
+                ctx.elicit::<Pick>("Which?").key("pick").await?;
+                let charge = ctx.step("charge", async |s| Ok(effects.note("charge", s.key())));
+                let charged = charge.reconcile(async |_| Ok(None)).await?;
+                Ok(charged.to_string())
+            }
+            .boxed()
+        })
+    };
+    let other = write_ahead(charging(&effects), &store);
+    let slow = write_ahead(charging(&effects), &(Arc::new(Late(store)) as Arc<dyn CallStore>));
+    let mut call = ToolCall::new(json!({}));
+    call.leg(&other, Value::Null).await;
+    let takes_over = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        hand.advance(Duration::from_secs(31));
+        deliver(&call, &other, pick("a")).await
+    };
+    let (slow, over) = tokio::join!(deliver(&call, &slow, pick("a")), takes_over);
+    assert_eq!(result_text(&over), "1", "{over}");
+    assert_eq!(reason(&slow), "in_flight", "{slow}");
+    assert_eq!(effects.runs("charge"), 1, "{slow}");
+}
+
+/// The clock of this store goes on with the runtime's.
+fn running_store() -> Arc<dyn CallStore> {
+    let begin = tokio::time::Instant::now();
+    let clock = StoreClock::from_fn(move || Micros::new(1_800_000_000_000_000).after(begin.elapsed()));
+    Arc::new(MemoryStore::new().clock(clock))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_while_a_step_runs() {
+    let (effects, store) = (Effects::default(), running_store());
+    let of_tool = effects.clone();
+    let slow = tool(move |ctx| {
+        let effects = of_tool.clone();
+        async move {
+            ctx.elicit::<Pick>("Which?").key("pick").await?;
+            let charge = ctx.step("charge", async |s| {
+                let charged = effects.note("charge", s.key());
+                tokio::time::sleep(Duration::from_secs(100)).await;
+                Ok(charged)
+            });
+            Ok(charge.await?.to_string())
+        }
+        .boxed()
+    });
+    let server = single_use(slow, &store);
+    let mut call = ToolCall::new(json!({}));
+    call.leg(&server, Value::Null).await;
+    let again = async {
+        // Three leases later.
+        tokio::time::sleep(Duration::from_secs(95)).await;
+        deliver(&call, &server, pick("a")).await
+    };
+    let (first, again) = tokio::join!(deliver(&call, &server, pick("a")), again);
+    assert_eq!(result_text(&first), "1", "{first}");
+    assert_eq!(again, first, "the second delivery waits for the first one");
     assert_eq!(effects.runs("charge"), 1);
 }

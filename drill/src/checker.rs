@@ -1,0 +1,137 @@
+//! Checks calls while the run goes on, so that a long run needs no more memory than a short one.
+
+use crate::{
+    Result,
+    checks::Evidence,
+    clock::ClockSteps,
+    fault::Faults,
+    findings::{Findings, Rule},
+    history::{CallRecord, History, Outcome},
+    ledger::Ledger,
+    rows,
+    store::Address,
+};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// The time without a request or a reply after which a call is checked: longer than the pause of a process, its slow step
+/// and the time limit of the store.
+const QUIET: Duration = Duration::from_secs(20);
+/// The time between two counts of rows, and between two lines of a long run.
+const ROWS: Duration = Duration::from_secs(10);
+const LINE: Duration = Duration::from_secs(60);
+/// The rows that a call may have in the store besides its own: a stored record for each of its legs.
+const BLOBS: u64 = 16;
+
+/// The checks of a run.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    pub(crate) history: Arc<History>,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) ledger: Ledger,
+    pub(crate) store: Address,
+    /// The longest time for which a row is kept after the last request of its call.
+    pub(crate) kept: Duration,
+    pub(crate) findings: Mutex<Findings>,
+}
+
+impl Checker {
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks calls that are over until it is aborted.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let begin = Instant::now();
+        let (mut counted, mut printed) = (begin, begin);
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.check_calls(QUIET);
+            if counted.elapsed() >= ROWS {
+                counted = Instant::now();
+                self.count_rows().await;
+            }
+            if printed.elapsed() >= LINE {
+                printed = Instant::now();
+                self.print(begin);
+            }
+        }
+    }
+
+    fn check_calls(&self, quiet: Duration) {
+        let settled = self.history.settled(quiet);
+        if settled.is_empty() {
+            return;
+        }
+        let faults = self.faults.latest();
+        for record in settled {
+            let effects = match self.ledger.read(&record.call) {
+                Ok(effects) => effects,
+                Err(error) => {
+                    self.findings().breaks(Rule::SingleUse, format!("the ledger cannot be read: {error}"));
+                    continue;
+                }
+            };
+            let trace = self.history.traces().of(id_of(&record));
+            let evidence = Evidence { record: &record, effects: &effects, faults: &faults, trace };
+            evidence.check(&mut self.findings());
+            self.ledger.remove(&record.call);
+        }
+        self.history.traces().forget(QUIET * 6);
+    }
+
+    /// While the store runs, it has a row for each call of the time for which rows are kept, and none for earlier calls.
+    async fn count_rows(&self) {
+        let Ok((calls, blobs)) = rows::count(&self.store).await else { return };
+        // Counted after the rows: calls begin all the time. Rows are swept every minute.
+        let recent = self.history.recent(self.kept + Duration::from_secs(120));
+        let mut findings = self.findings();
+        let most = &mut findings.counts.most_rows;
+        *most = (most.0.max(calls), most.1.max(blobs));
+        let limit = if matches!(self.store, Address::Redis(_)) { recent * (1 + BLOBS) } else { recent };
+        if calls > limit || blobs > recent * BLOBS {
+            let what = format!("{calls} rows and {blobs} blobs, for {recent} calls that may have some");
+            findings.breaks(Rule::Rows, what);
+        }
+    }
+
+    fn print(&self, begin: Instant) {
+        let memory = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let memory = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")).map_or("?", str::trim);
+        let findings = self.findings();
+        let (calls, blobs) = findings.counts.most_rows;
+        println!(
+            "at {} s: {} calls checked, {} replies, at most {calls} rows and {blobs} blobs, driver {memory}, {}",
+            begin.elapsed().as_secs(),
+            findings.counts.calls,
+            self.history.count(),
+            findings.first_broken().unwrap_or("no rule broken"),
+        );
+    }
+
+    /// Checks the calls that are left, when all servers have ended, and the rows of the store at the end of their time.
+    pub(crate) async fn conclude(&self, clocks: &ClockSteps) -> Result<Findings> {
+        self.check_calls(Duration::ZERO);
+        for call in self.ledger.calls()? {
+            let effects = self.ledger.read(&call)?.len();
+            let what =
+                format!("{call}: {effects} effects after its check, {} s after its end", QUIET.as_secs());
+            self.findings().breaks(Rule::SingleUse, what);
+        }
+        let left = rows::left(&self.store, clocks, self.kept).await?;
+        let mut findings = self.findings();
+        findings.counts.rows_left = left;
+        if left != (0, 0) {
+            findings.breaks(Rule::Rows, format!("{} rows and {} blobs after their time", left.0, left.1));
+        }
+        Ok(findings.clone())
+    }
+}
+
+/// Returns the id of a call that has its final result: see `tools::run`.
+fn id_of(record: &CallRecord) -> &str {
+    let Some(Outcome::Result(text)) = &record.outcome else { return "" };
+    text.rsplit('|').next().unwrap_or_default()
+}

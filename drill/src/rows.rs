@@ -1,0 +1,100 @@
+//! The rows of the store, counted beside it.
+
+use crate::{
+    Result,
+    clock::ClockSteps,
+    store::{Address, moment},
+};
+use antiphon::store::{CallStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, StoreClock};
+use rusqlite::{Connection, OpenFlags};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
+use tokio_postgres::NoTls;
+
+/// The number of rows of calls, and of blobs. Redis has one key for each; all of its keys count as calls.
+pub(crate) type Count = (u64, u64);
+
+/// Returns the number of rows.
+pub(crate) async fn count(store: &Address) -> Result<Count> {
+    match store {
+        Address::Memory => Ok((0, 0)),
+        Address::Sqlite(file) => {
+            let file = file.clone();
+            tokio::task::spawn_blocking(move || in_file(&file)).await?
+        }
+        Address::Postgres(url) => in_postgres(url).await,
+        Address::Redis(url) => {
+            let mut connection = redis::Client::open(&**url)?.get_multiplexed_async_connection().await?;
+            Ok((redis::cmd("DBSIZE").query_async(&mut connection).await?, 0))
+        }
+    }
+}
+
+/// Returns the number of rows that are left `later` than now, when the store has been swept. Nobody else uses the store any
+/// more.
+pub(crate) async fn left(store: &Address, clocks: &ClockSteps, later: Duration) -> Result<Count> {
+    match store {
+        Address::Memory => return Ok((0, 0)),
+        Address::Redis(url) => return Ok((endless_keys(url, later).await?, 0)),
+        Address::Sqlite(file) => {
+            let clocks = clocks.clone();
+            let clock = StoreClock::from_fn(move || moment(clocks.host() + later));
+            sweep(SqliteStore::open(file, SqliteOptions::default().clock(clock)).await?).await?;
+        }
+        Address::Postgres(url) => {
+            let clock = StoreClock::from_fn(move || moment(SystemTime::now() + later));
+            sweep(PostgresStore::connect(url, PostgresOptions::default().test_clock(clock)).await?).await?;
+        }
+    }
+    count(store).await
+}
+
+async fn sweep(store: impl CallStore) -> Result<()> {
+    const LIMIT: usize = 1000;
+    while store.sweep(LIMIT).await?.is_partial(LIMIT) {}
+    Ok(())
+}
+
+fn in_file(file: &Path) -> Result<Count> {
+    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let rows = |table: &str| -> Result<u64> {
+        let count: i64 =
+            connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    };
+    Ok((rows("antiphon_calls")?, rows("antiphon_blobs")?))
+}
+
+/// Locks the file against writes of all processes, until the connection is dropped.
+pub(crate) fn lock_file(file: &Path) -> Result<Connection> {
+    let connection = Connection::open(file)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    Ok(connection)
+}
+
+async fn in_postgres(url: &str) -> Result<Count> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let connection = tokio::spawn(connection);
+    let counts = "SELECT (SELECT count(*) FROM antiphon.calls), (SELECT count(*) FROM antiphon.blobs)";
+    let row = client.query_one(counts, &[]).await?;
+    connection.abort();
+    let column = |index| row.try_get(index).map(|count: i64| count.unsigned_abs());
+    Ok((column(0)?, column(1)?))
+}
+
+/// Returns the number of keys that Redis will not have removed by then: one minute after their end.
+async fn endless_keys(url: &str, later: Duration) -> Result<u64> {
+    let mut connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await?;
+    let most = i64::try_from((later + Duration::from_secs(60)).as_millis())?;
+    let mut endless = 0;
+    for key in keys {
+        let rest: i64 = redis::cmd("PTTL").arg(key).query_async(&mut connection).await?;
+        // -1 is a key without an end, -2 one that is gone.
+        endless += u64::from(rest == -1 || rest > most);
+    }
+    Ok(endless)
+}
