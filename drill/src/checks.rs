@@ -149,19 +149,45 @@ impl Evidence<'_> {
 
     fn rivalries(&self, findings: &mut Findings) {
         findings.counts.rivalries += number(self.record.rivalries.len());
-        for outcomes in &self.record.rivalries {
+        for (leg, outcomes) in &self.record.rivalries {
             let count = |word: &str| outcomes.iter().filter(|outcome| *outcome == word).count();
-            if count("result") > 1 || count("used") > 1 || count("result") == 1 && count("used") != 1 {
+            if count("used") > 1 && self.winners(*leg) == 1 {
+                findings.counts.overtaken += 1;
+            } else if count("result") > 1 || count("used") > 1 || count("result") == 1 && count("used") != 1 {
                 let what = format!("two people have {}", outcomes.join(" and "));
                 findings.call_breaks(Rule::OneWinner, self.record, &what);
             }
         }
     }
 
+    /// Returns the number of sets of answers to a leg that have a result.
+    fn winners(&self, leg: u32) -> usize {
+        let of_leg = self.record.replies.iter().filter(|((found, _), _)| *found == leg);
+        of_leg
+            .flat_map(|(_, by_answers)| by_answers.values())
+            .filter(|replies| !replies.results.is_empty())
+            .count()
+    }
+
+    /// Returns true if two people were told `used` because a late copy of the request of one of them has won.
+    ///
+    /// While the request of the first one ran, the second one was told `used`. Then the first request was given back without a
+    /// step, for example because the store was down, and the copy came before its repetition.
+    fn is_overtaken(&self) -> bool {
+        let last = self.record.rivalries.last();
+        last.is_some_and(|(leg, outcomes)| {
+            *leg + 1 == self.record.legs
+                && outcomes.iter().all(|word| word == "used")
+                && self.winners(*leg) == 1
+        })
+    }
+
     fn end(&self, findings: &mut Findings) {
         match &self.record.outcome {
             Some(Outcome::Result(_) | Outcome::GaveUp(_)) => (),
             Some(Outcome::Unknown) => findings.counts.unknown += 1,
+            // Its leg has a result, and nobody waits for that: see `rivalries`.
+            Some(Outcome::Refused(reason)) if reason == "used" && self.is_overtaken() => (),
             Some(Outcome::Refused(reason)) => findings.call_breaks(Rule::Ends, self.record, reason),
             None => findings.call_breaks(Rule::Ends, self.record, "no end"),
         }

@@ -80,6 +80,8 @@ pub(crate) struct Counts {
     pub(crate) contested: u64,
     pub(crate) rivalries: u64,
     pub(crate) used: u64,
+    /// Legs whose two people were told `used`, and of which a late copy of a request has the result.
+    pub(crate) overtaken: u64,
     pub(crate) unknown: u64,
     pub(crate) cut: u64,
     pub(crate) answers: u64,

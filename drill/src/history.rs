@@ -50,8 +50,8 @@ pub(crate) struct CallRecord {
     pub(crate) legs: u32,
     /// By leg and state, and by answers.
     pub(crate) replies: BTreeMap<(u32, String), BTreeMap<String, Replies>>,
-    /// Legs that two people answered: the outcome of each.
-    pub(crate) rivalries: Vec<[String; 2]>,
+    /// Legs that two people answered: the number of the leg, and the outcome of each.
+    pub(crate) rivalries: Vec<(u32, [String; 2])>,
     /// The answers that were accepted: the leg that brought them has a result. By the key of the question.
     pub(crate) accepted: BTreeMap<String, String>,
     /// Questions that were asked although their answer was accepted.

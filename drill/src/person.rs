@@ -105,7 +105,7 @@ impl Script {
         let (one, two) =
             tokio::join!(self.attempt(leg, begin, &mut pauses), self.attempt(&other, begin, &mut more));
         let outcomes = [one.word(), two.word()];
-        self.history.with(&leg.call, |record| record.rivalries.push(outcomes));
+        self.history.with(&leg.call, |record| record.rivalries.push((leg.number, outcomes)));
         match (one, two) {
             (Settled::Used, two) => (two, other),
             (one, _) => (one, leg.clone()),

@@ -70,8 +70,8 @@ fn words(rule: Rule, findings: &Findings) -> String {
             format!("{} results that were sent again are byte for byte the first one", counts.again)
         }
         Rule::OneWinner => format!(
-            "{} legs with different answers ({} at the same time): one wins, {} replies are `used`",
-            counts.contested, counts.rivalries, counts.used
+            "{} legs with different answers ({} at the same time): one wins, {} replies are `used`, {} legs by a late copy",
+            counts.contested, counts.rivalries, counts.used, counts.overtaken
         ),
         Rule::OneRun => {
             "no process sends a result of its own for a leg that another one took over".to_owned()
