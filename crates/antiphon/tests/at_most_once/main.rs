@@ -8,15 +8,12 @@ mod common;
 // The database server of the tests of `antiphon-store`.
 #[cfg(unix)]
 #[allow(dead_code, reason = "these tests need a part of each file")]
-#[path = "../../../antiphon-store/tests/stores/folder.rs"]
 mod folder;
 #[cfg(unix)]
 #[allow(dead_code, reason = "these tests need a part of each file")]
-#[path = "../../../antiphon-store/tests/stores/postgres_server.rs"]
 mod postgres_server;
 #[cfg(unix)]
 #[allow(dead_code, reason = "these tests need a part of each file")]
-#[path = "../../../antiphon-store/tests/stores/programs.rs"]
 mod programs;
 
 mod build;
