@@ -83,9 +83,17 @@ pub struct Setup {
     pub lenient: bool,
     /// If true, the leg ends with state only before its first new step.
     pub anchor: bool,
+    /// True in a task: questions stay open from leg to leg, so a leg without an answer is no refusal to answer.
+    pub in_task: bool,
+    /// True if the call was cancelled and the handler does not know yet: its first new step does not run and fails with the
+    /// code [`CANCELLED`].
+    pub refuse_step: bool,
     /// The time at which the leg begins, in Unix seconds.
     pub now: u64,
 }
+
+/// The code of a step that did not run, because the task was cancelled.
+pub const CANCELLED: &str = "cancelled";
 
 /// One leg of one call.
 #[derive(Debug)]
@@ -118,6 +126,8 @@ pub struct Leg {
     ending_checkpoints: u32,
     /// The number of new steps before which the leg ends.
     anchored: u32,
+    /// True if the leg ends as soon as no step runs.
+    ends_soon: bool,
     /// The number of futures that wait for abandoned steps.
     awaited_abandoned_steps: u32,
     /// True if a new step has begun or a `select` was decided: what follows has never happened before.
@@ -272,6 +282,7 @@ impl Leg {
             running: Vec::new(),
             ending_checkpoints: 0,
             anchored: 0,
+            ends_soon: false,
             awaited_abandoned_steps: 0,
             is_past_history: false,
             used_stale_answer: false,
@@ -321,7 +332,8 @@ impl Leg {
                     leg.inbox.push(ReceivedAnswer { asked, text: None, response: None, at: None }.into())
                 }
                 None => {
-                    let cause = if has_answers { Unanswered::NotCounted } else { Unanswered::Missing };
+                    let is_counted = !has_answers && !leg.setup.in_task;
+                    let cause = if is_counted { Unanswered::Missing } else { Unanswered::NotCounted };
                     leg.unanswered.push(UnansweredAsk { asked, cause });
                 }
                 // `RESERVED_SPACE` is always accepted, so that a short answer to a full record is not rejected.
@@ -372,6 +384,18 @@ impl Leg {
         if matches!(self.status, Status::Running) {
             self.status = Status::Stopping(stop);
         }
+    }
+
+    /// Ends the leg as soon as no step runs, with the questions that are asked then. No new step begins. The driver polls
+    /// once more.
+    pub fn end_soon(&mut self) {
+        self.setup.anchor = true;
+        self.ends_soon = true;
+    }
+
+    /// Returns `true` if the handler has met the cancellation of its task, or there is none.
+    pub fn has_met_cancellation(&self) -> bool {
+        !self.setup.refuse_step
     }
 
     /// Cancels the leg: nothing resolves from now on, and no attempt of a step begins.

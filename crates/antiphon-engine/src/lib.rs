@@ -66,8 +66,9 @@ mod wake_tracker;
 pub use answer::{Response, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, DeferredWork, Delivery, GraceReason, Leg, LegOutput,
-    LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepPoll,
+    AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, CANCELLED, DeferredWork, Delivery, GraceReason, Leg,
+    LegOutput, LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId,
+    StepPoll,
 };
 pub use limits::Limits;
 pub use record::{

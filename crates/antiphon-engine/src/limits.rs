@@ -19,7 +19,7 @@ pub struct Limits {
     pub state: usize,
     /// The maximum size of the outcome of one step, in bytes of JSON. Default: 16 KiB.
     pub step_result: usize,
-    /// The maximum number of legs of one call that end with state only. Default: 2.
+    /// The maximum number of legs of one call that end with state only; 255 for no limit. Default: 2.
     pub state_only: u8,
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("lib.md")]
 
 mod store;
+mod task;
 mod transaction;
 
 mod claim;
@@ -44,6 +45,10 @@ pub use redis::{RedisOptions, RedisStore};
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use step::{Appended, StepAttempt, StepEvent, StepRecord};
 pub use store::{CallStore, StoreFuture, StoreReach, Swept};
+pub use task::{
+    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskNext, TaskRow,
+    TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate,
+};
 pub use transaction::{Conclusion, Transact, Transacted, TransactionStore};
 
 /// The crate whose types a body in a transaction of [`SqliteStore`] receives.

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::blob::BlobDigest;
@@ -11,6 +12,7 @@ use crate::error::StoreError;
 use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::step::{Appended, StepRecord};
+use crate::task::TaskStore;
 
 /// The future of a store's operation.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -97,6 +99,12 @@ pub trait CallStore: Debug + Send + Sync + 'static {
     /// Returns the identity of the store, if it can be compared: a wrapper returns that of the store inside. Without an identity,
     /// a step of the server cannot run in a transaction of this store.
     fn identity(&self) -> Option<StoreIdentity> {
+        None
+    }
+
+    /// Returns the store of tasks beside the calls, if there is one. A server keeps its tasks there, unless it is given another
+    /// store for them. Default: none.
+    fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
         None
     }
 }

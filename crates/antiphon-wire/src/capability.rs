@@ -43,6 +43,21 @@ impl ClientCapabilities {
         Self(members)
     }
 
+    /// Declares an extension without settings.
+    #[must_use]
+    pub fn with_extension(mut self, name: &str) -> Self {
+        let extensions = self.0.entry("extensions").or_insert_with(|| json!({}));
+        if let Value::Object(members) = extensions {
+            members.insert(name.to_owned(), json!({}));
+        }
+        self
+    }
+
+    /// Returns true if this extension is declared.
+    pub fn has_extension(&self, name: &str) -> bool {
+        has_extension(&self.0, name)
+    }
+
     /// Returns the kinds of input requests that these capabilities allow.
     pub fn asks(&self) -> AskSupport {
         // A capability of a wrong type declares nothing.
@@ -137,6 +152,18 @@ impl AskSupport {
     }
 }
 
+fn has_extension(members: &Map<String, Value>, name: &str) -> bool {
+    members.get("extensions").and_then(|all| all.get(name)).is_some_and(Value::is_object)
+}
+
+/// The part of a client's capabilities that a server uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeclaredCapabilities {
+    pub(crate) asks: AskSupport,
+    /// True if the client declares the extension for tasks.
+    pub(crate) tasks: bool,
+}
+
 #[derive(Deserialize)]
 struct Declared {
     #[serde(default)]
@@ -145,6 +172,14 @@ struct Declared {
     sampling: Given<Sampling>,
     #[serde(default)]
     roots: Given<IgnoredAny>,
+    #[serde(default)]
+    extensions: Given<Extensions>,
+}
+
+#[derive(Deserialize)]
+struct Extensions {
+    #[serde(rename = "io.modelcontextprotocol/tasks", default)]
+    tasks: Given<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -211,6 +246,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
 
 impl<'de> Deserialize<'de> for AskSupport {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        DeclaredCapabilities::deserialize(deserializer).map(|declared| declared.asks)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeclaredCapabilities {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Object(declared) = <Object<Declared>>::deserialize(deserializer)?;
         let (form, url) = match &declared.elicitation.0 {
             None => (false, false),
@@ -218,14 +259,16 @@ impl<'de> Deserialize<'de> for AskSupport {
             Some(modes) => (modes.form.0.is_some() || modes.url.0.is_none(), modes.url.0.is_some()),
         };
         let sampling = declared.sampling.0.as_ref();
-        Ok(Self {
+        let asks = AskSupport {
             form,
             url,
             sampling: sampling.is_some(),
             sampling_tools: sampling.is_some_and(|modes| modes.tools.0.is_some()),
             sampling_context: sampling.is_some_and(|modes| modes.context.0.is_some()),
             roots: declared.roots.0.is_some(),
-        })
+        };
+        let tasks = declared.extensions.0.is_some_and(|extensions| extensions.tasks.0.is_some());
+        Ok(Self { asks, tasks })
     }
 }
 
@@ -240,6 +283,17 @@ impl ServerCapabilities {
     pub fn with(mut self, name: &str) -> Self {
         self.0.insert(name.to_owned(), json!({}));
         self
+    }
+
+    /// Declares an extension without settings.
+    #[must_use]
+    pub fn with_extension(self, name: &str) -> Self {
+        Self(ClientCapabilities(self.0).with_extension(name).0)
+    }
+
+    /// Returns true if this extension is declared.
+    pub fn has_extension(&self, name: &str) -> bool {
+        has_extension(&self.0, name)
     }
 
     /// Returns true if the capability is declared.

@@ -31,6 +31,7 @@ mod sampling;
 pub mod sse;
 mod subscription;
 mod tag;
+mod task;
 mod tool;
 mod version;
 
@@ -80,6 +81,10 @@ pub use subscription::{
     SubscriptionFilter,
 };
 pub use tag::Complete;
+pub use task::{
+    CreateTaskResult, DetailedTask, GetTaskResult, TASKS_EXTENSION, Task, TaskAcknowledged, TaskDetail,
+    TaskParams, TaskStatus, UpdateTaskParams,
+};
 pub use tool::{
     CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, Tool, ToolAnnotations,
 };

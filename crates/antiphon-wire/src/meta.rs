@@ -1,6 +1,9 @@
 //! The `_meta` object: metadata beside the members of params and results.
 
-use crate::{AskSupport, ClientCapabilities, Implementation, ProtocolVersion, RequestId, members::Object};
+use crate::{
+    AskSupport, ClientCapabilities, Implementation, ProtocolVersion, RequestId,
+    capability::DeclaredCapabilities, members::Object,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::borrow::Cow;
@@ -80,6 +83,8 @@ pub struct RequestMeta<'a> {
     pub protocol_version: Option<Cow<'a, str>>,
     /// The asks that the client supports, as declared in its capabilities.
     pub asks: Option<AskSupport>,
+    /// True if the client declares the extension [`TASKS_EXTENSION`](crate::TASKS_EXTENSION).
+    pub tasks: bool,
     /// The client's name and version, as sent.
     pub client_info: Option<&'a RawValue>,
     /// The lowest level of log messages that the client requests. If absent, the server must not send log messages.
@@ -93,7 +98,7 @@ struct RequestMetaIn<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
     protocol_version: Option<Cow<'a, str>>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default)]
-    asks: Option<AskSupport>,
+    capabilities: Option<DeclaredCapabilities>,
     #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
     client_info: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/logLevel", default)]
@@ -110,7 +115,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestMeta<'a> {
         let Object(read) = <Object<RequestMetaIn<'a>>>::deserialize(deserializer)?;
         Ok(Self {
             protocol_version: read.protocol_version,
-            asks: read.asks,
+            asks: read.capabilities.map(|declared| declared.asks),
+            tasks: read.capabilities.is_some_and(|declared| declared.tasks),
             client_info: read.client_info,
             log_level: read.log_level,
             progress_token: read.progress_token.map(RequestId::into_value),

@@ -20,6 +20,14 @@ pub const RESOURCES_READ: &str = "resources/read";
 pub const COMPLETION_COMPLETE: &str = "completion/complete";
 /// Opens a subscription to notifications.
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
+/// Gets the state of a task. Extension `io.modelcontextprotocol/tasks`.
+pub const TASKS_GET: &str = "tasks/get";
+/// Sends answers to the questions of a task. Extension `io.modelcontextprotocol/tasks`.
+pub const TASKS_UPDATE: &str = "tasks/update";
+/// Asks to cancel a task. Extension `io.modelcontextprotocol/tasks`.
+pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// The notification of a task's state. Extension `io.modelcontextprotocol/tasks`.
+pub const TASKS_NOTIFICATION: &str = "notifications/tasks";
 /// An ask: a form or a URL for the person at the client.
 pub const ELICITATION_CREATE: &str = "elicitation/create";
 /// An ask: a message from the client's model. Deprecated in 2026-07-28.

@@ -1,6 +1,8 @@
 //! The kind of a result. `resultType` determines the kind before any other member of the result is read.
 
-use crate::{InputRequests, Meta, foreign_text::escaped, members::Object, plain_text, tag::tag};
+use crate::{
+    CreateTaskResult, InputRequests, Meta, foreign_text::escaped, members::Object, plain_text, tag::tag,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
@@ -102,6 +104,8 @@ pub enum Outcome<T> {
     Complete(T),
     /// A result that is not final: the client answers the asks and sends the request again.
     InputRequired(InputRequiredResult),
+    /// A task: the request continues without its client. Only the response to `tools/call` may be one.
+    Task(CreateTaskResult),
 }
 
 /// The reason for which a result could not be read.
@@ -116,7 +120,7 @@ pub enum OutcomeFault {
     AsksWithoutResultType,
     /// An `input_required` result with neither asks nor state.
     NeitherAskNorState,
-    /// A task in the place of the result: `resultType` is `task`, or there is a member `task` and no result.
+    /// A task of an earlier revision in the place of the result: there is a member `task` and no result.
     Task {
         /// The id of the task, if the result has one.
         id: Option<String>,
@@ -160,8 +164,6 @@ struct Head<'a> {
     input_requests: Option<IgnoredAny>,
     #[serde(borrow, default)]
     task: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    task_id: Option<&'a RawValue>,
     // The results of tools, prompts and resources.
     #[serde(default)]
     content: Option<IgnoredAny>,
@@ -208,8 +210,7 @@ impl<T: DeserializeOwned> Outcome<T> {
                 }
             },
             Some("task") => {
-                let id = head.task_id.and_then(|id| serde_json::from_str(id.get()).ok());
-                Err(OutcomeFault::Task { id })
+                serde_json::from_str(result.get()).map(Self::Task).map_err(OutcomeFault::Malformed)
             }
             Some("input_required") => {
                 let read: InputRequiredIn =

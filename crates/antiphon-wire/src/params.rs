@@ -20,6 +20,9 @@ pub struct RequestParams<'a> {
     /// The URI of a resource.
     #[serde(borrow, default)]
     pub uri: Option<StringMember<'a>>,
+    /// The id of a task.
+    #[serde(borrow, default)]
+    pub task_id: Option<StringMember<'a>>,
     /// The arguments of a tool or prompt.
     #[serde(borrow, default)]
     pub arguments: Option<&'a RawValue>,

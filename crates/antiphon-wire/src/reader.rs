@@ -27,7 +27,10 @@ mod walk;
 pub(crate) use raw::value as walked;
 pub(crate) use walk::plain;
 
-use crate::{AskSupport, LogLevel, RequestId, RequestMeta, RequestParams, StringMember, meta_keys};
+use crate::{
+    AskSupport, LogLevel, RequestId, RequestMeta, RequestParams, StringMember, TASKS_EXTENSION,
+    capability::DeclaredCapabilities, meta_keys,
+};
 use serde::{Deserialize as _, de::value::BorrowedStrDeserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -107,6 +110,7 @@ fn read_params<'a>(walk: &mut Walk<'a>) -> Option<(&'a RawValue, RequestParams<'
             }
             "name" => params.name = string_member(walk)?,
             "uri" => params.uri = string_member(walk)?,
+            "taskId" => params.task_id = string_member(walk)?,
             "arguments" => params.arguments = raw_member(walk)?,
             "inputResponses" => params.input_responses = raw_member(walk)?,
             "requestState" => params.request_state = raw_member(walk)?,
@@ -123,7 +127,10 @@ fn read_meta<'a>(walk: &mut Walk<'a>) -> Option<Meta<'a>> {
     walk.object(|walk, name| {
         match name {
             meta_keys::PROTOCOL_VERSION => version = Some(walk.plain_string()?),
-            meta_keys::CLIENT_CAPABILITIES => meta.asks = Some(read_asks(walk)?),
+            meta_keys::CLIENT_CAPABILITIES => {
+                let declared = read_capabilities(walk)?;
+                (meta.asks, meta.tasks) = (Some(declared.asks), declared.tasks);
+            }
             meta_keys::CLIENT_INFO => meta.client_info = raw_member(walk)?,
             meta_keys::LOG_LEVEL => meta.log_level = Some(read_level(walk)?),
             meta_keys::PROGRESS_TOKEN => meta.progress_token = Some(read_id(walk)?.into_value()),
@@ -137,8 +144,8 @@ fn read_meta<'a>(walk: &mut Walk<'a>) -> Option<Meta<'a>> {
 }
 
 /// Reads `clientCapabilities`: only objects declare something, and other values are left to serde.
-fn read_asks(walk: &mut Walk<'_>) -> Option<AskSupport> {
-    let mut asks = AskSupport::NONE;
+fn read_capabilities(walk: &mut Walk<'_>) -> Option<DeclaredCapabilities> {
+    let (mut asks, mut tasks) = (AskSupport::NONE, false);
     walk.object(|walk, name| {
         match name {
             "elicitation" => {
@@ -154,11 +161,12 @@ fn read_asks(walk: &mut Walk<'_>) -> Option<AskSupport> {
                 asks.roots = true;
                 walk.skip_object()?;
             }
+            "extensions" => tasks = read_modes(walk, TASKS_EXTENSION, "")?.0,
             _ => walk.skip()?,
         }
         Some(())
     })?;
-    Some(asks)
+    Some(DeclaredCapabilities { asks, tasks })
 }
 
 /// Reads which of two modes a capability has.

@@ -24,6 +24,9 @@ pub struct SubscriptionFilter {
     /// The URIs of the resources for `notifications/resources/updated`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
+    /// The ids of the tasks for `notifications/tasks`. Extension `io.modelcontextprotocol/tasks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_ids: Option<Vec<String>>,
     /// Members that have no field in this type.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -38,8 +41,9 @@ impl SubscriptionFilter {
     /// Returns `true` if the filter selects nothing.
     pub fn is_empty(&self) -> bool {
         let lists = [self.tools_list_changed, self.prompts_list_changed, self.resources_list_changed];
-        let uris = self.resource_subscriptions.as_ref();
-        !lists.contains(&Some(true)) && uris.is_none_or(Vec::is_empty) && self.other.is_empty()
+        let named = [&self.resource_subscriptions, &self.task_ids];
+        let names_none = named.into_iter().flatten().all(Vec::is_empty);
+        !lists.contains(&Some(true)) && names_none && self.other.is_empty()
     }
 
     /// Returns the same filter, with changes of the list of tools.
@@ -60,6 +64,13 @@ impl SubscriptionFilter {
     #[must_use]
     pub fn resources(mut self) -> Self {
         self.resources_list_changed = Some(true);
+        self
+    }
+
+    /// Returns the same filter, with the state of the task with this id.
+    #[must_use]
+    pub fn task(mut self, id: impl Into<String>) -> Self {
+        self.task_ids.get_or_insert_default().push(id.into());
         self
     }
 

@@ -96,6 +96,7 @@ impl<T: DeserializeOwned> Leg<T> {
         match Outcome::read(result)? {
             Outcome::Complete(result) => Ok(Self::Complete(result)),
             Outcome::InputRequired(result) => Ok(Self::InputRequired(result)),
+            Outcome::Task(created) => Err(OutcomeFault::Task { id: Some(created.task.task_id) }),
             // > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
             _ => Err(OutcomeFault::UnknownResultType("one of a newer version".into())),
         }

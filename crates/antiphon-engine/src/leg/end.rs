@@ -35,6 +35,8 @@ pub struct LegOutput {
     pub unreplayed_steps: Vec<String>,
     /// The observations of the handler.
     pub observations: Observations,
+    /// True if the handler has not met the cancellation of its task.
+    pub is_cancellation_unmet: bool,
 }
 
 impl LegOutput {
@@ -47,8 +49,9 @@ impl LegOutput {
     /// result is counted. The last result of this kind is reserved for a leg that has recorded a step.
     pub fn suspend_before_error(&mut self, limits: &Limits) -> bool {
         let kept = u8::from(!self.has_new_step());
+        let is_unlimited = limits.state_only == u8::MAX;
         let may_leave = self.has_new_entries
-            && self.record.state_only.saturating_add(kept) < limits.state_only
+            && (is_unlimited || self.record.state_only.saturating_add(kept) < limits.state_only)
             && check_leg_limit(self.legs, limits.legs, &InputRequests::new()).is_ok();
         self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
         may_leave
@@ -162,6 +165,7 @@ impl Leg {
         LegOutput {
             legs,
             call: self.call.take(),
+            is_cancellation_unmet: !self.has_met_cancellation(),
             has_new_entries: history.has_new_entries(),
             first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),

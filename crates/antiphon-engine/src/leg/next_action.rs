@@ -230,7 +230,7 @@ impl Leg {
 
     /// Returns `true` if the leg may end with its questions, or at a checkpoint.
     fn leaves(&self) -> bool {
-        self.setup.delivery == Delivery::NextLeg && self.waits_for_client()
+        self.setup.delivery == Delivery::NextLeg && (self.waits_for_client() || self.ends_soon)
     }
 
     /// Returns `true` if a future may wait for the replay of entries.

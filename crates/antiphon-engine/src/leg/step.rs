@@ -1,14 +1,14 @@
 //! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
-    Delivery, Leg, Purpose, RESERVED_SPACE, Recorded, Status,
+    CANCELLED, Delivery, Leg, Purpose, RESERVED_SPACE, Recorded, Status,
     slot::{Slot, SlotId, SlotState, SlotWaker, StepPhase, WakerId},
     slots::Counter,
 };
 use crate::{
     CallSite,
     key::split_scope,
-    record::{Entry, EntryBody, EntryKind, StepOutcome},
+    record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
     step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
@@ -20,7 +20,7 @@ use std::{sync::Arc, task::Waker};
 pub enum StepPoll {
     /// The step has not resolved, and perhaps never will.
     Pending,
-    /// The recorded outcome of an earlier leg.
+    /// The recorded outcome of an earlier leg, or of a step that does not run because the task was cancelled.
     Recorded(StepOutcome),
     /// The step begins: the caller polls the body with this waker. The text is the idempotency key.
     Run(Arc<StepWaker>, String),
@@ -149,6 +149,9 @@ impl Leg {
             self.stop(StopReason::Author(format!("the step `{path}` does not run in a dry run")));
             return StepPoll::Pending;
         }
+        if self.setup.refuse_step {
+            return self.refuse_step(id);
+        }
         if self.setup.anchor && self.setup.delivery == Delivery::NextLeg {
             // The step runs in the next leg, whose state tells it from a second delivery of the same request.
             self.set_phase(id, StepPhase::Anchored);
@@ -180,6 +183,26 @@ impl Leg {
         self.running.push(id);
         self.is_past_history = true;
         StepPoll::Run(wake, key)
+    }
+
+    /// Records that a step did not run, because the task was cancelled. Later steps run: they compensate.
+    fn refuse_step(&mut self, id: SlotId) -> StepPoll {
+        self.setup.refuse_step = false;
+        let Some(slot) = self.remove(id, true) else { return StepPoll::Pending };
+        let SlotState::Step { input, .. } = &slot.state else { return StepPoll::Pending };
+        let failure = StepFailure {
+            message: "the task was cancelled before this step".to_owned(),
+            code: Some(CANCELLED.to_owned()),
+            data: None,
+            user_facing: true,
+        };
+        let outcome = StepOutcome::Failed(failure);
+        self.observations.note_outcome(&outcome);
+        self.is_past_history = true;
+        let (input, round) = (*input, self.round);
+        let body = EntryBody::Step { input, stale: false, undelivered: false, outcome: outcome.clone() };
+        self.history.record(Entry { path: slot.path, round, body }, slot.site);
+        StepPoll::Recorded(outcome)
     }
 
     fn set_phase(&mut self, id: SlotId, new: StepPhase) {

@@ -29,6 +29,8 @@ pub(crate) fn setup(
         migration: settings.migration.clone(),
         lenient: settings.lenient_replay,
         anchor: purpose != Purpose::DryRun && anchors(server, admitted),
+        in_task: false,
+        refuse_step: false,
         now: seconds(server.clock.now()),
     }
 }
