@@ -154,6 +154,8 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `forget("warm_up", "ping")` | recorded steps or questions that the tool no longer has; they do not end the call |
 /// | `keep_stale("quote")` | steps whose outcome stays valid although an answer before them has changed |
 /// | `single_use`, `write_ahead`, `rerun_after_crash` | protects each state, or each step, against a second run: needs a store of calls |
+/// | `task = "optional"` | whether calls become tasks, which go on while no client is connected: `"never"`, `"optional"` (where the tool awaits `ctx.into_task()`, or after `promote_after`), `"required"` (from their beginning). Default: `"never"` |
+/// | `promote_after = "10s"` | the time after which a call of an optional task becomes a task by itself. Default: never |
 /// | `lenient_replay` | logs a warning for recorded steps that the tool does not reach, instead of ending the call |
 /// | `answer_timeout = "3d"` | the time that a person has for one round: a whole number and a unit, one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
 /// | `scopes("orders:write")` | the OAuth scopes that the access token must have |

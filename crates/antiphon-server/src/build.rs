@@ -1,7 +1,7 @@
 //! Builds a server from its builder.
 
 use crate::{
-    BuildError, Clock, Limits, OnExpired, Server, ServerBuilder,
+    BuildError, Clock, Limits, OnExpired, Server, ServerBuilder, TaskMode,
     builder::Keys,
     clock::seconds,
     define::Offered,
@@ -19,6 +19,9 @@ use crate::{
     sealing::{Sealing, check_time},
     server::Inner,
     session::Sessions,
+    settings::Level,
+    task::{self, Tasks},
+    task_requests::OwnServer,
 };
 use antiphon_seal::{KeyRing, Sealer};
 use antiphon_wire::{Implementation, Meta, escaped, meta_keys};
@@ -47,6 +50,13 @@ impl ServerBuilder {
         if self.page_size == Some(0) {
             return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
         }
+        self.states.check()?;
+        let mut offered = Offered::default();
+        for offer in self.offers {
+            offer(&self.states, &mut offered)?;
+        }
+        let has_tasks = self.tasks.store.is_some()
+            || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
         let server_info = server_info_meta(&self.info)?;
         let written = raw(&server_info)?;
         let profile = Arc::new(Profile {
@@ -57,14 +67,10 @@ impl ServerBuilder {
             list_changed: self.list_changed,
             resource_updates: self.resource_updates,
             logging: self.logging,
+            tasks: has_tasks,
             page_size: self.page_size,
             cache: self.cache,
         });
-        self.states.check()?;
-        let mut offered = Offered::default();
-        for offer in self.offers {
-            offer(&self.states, &mut offered)?;
-        }
         let tools = offered.tools.into_iter().map(RegisteredTool::new).collect::<Result<_, _>>()?;
         let lists = Lists {
             tools: Arc::new(List::new(tools, &profile)?),
@@ -72,8 +78,19 @@ impl ServerBuilder {
             resources: Arc::new(List::new(offered.resources, &profile)?),
             templates: Arc::new(List::new(offered.templates, &profile)?),
         };
-        let level = lists.most_protected().max(self.at_most_once.level);
+        // The steps of tasks are stored, if there is a store.
+        let of_tasks =
+            if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
+        let level = lists.most_protected().max(self.at_most_once.level).max(of_tasks);
+        let is_single = !has_shared_keys || self.at_most_once.single_instance;
         let claims = self.at_most_once.claims(level, has_shared_keys, self.limits.step_grace)?;
+        let own = OwnServer::default();
+        let tasks = if has_tasks {
+            let calls = claims.as_ref().map(|claims| &claims.store);
+            Some(Tasks::new(self.tasks, calls, is_single, Box::new(own.clone()))?)
+        } else {
+            None
+        };
         let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
         let sessions = Sessions::new()?;
         if self.show_errors {
@@ -87,6 +104,7 @@ impl ServerBuilder {
             server_info: ServerInfo { raw: written, members: server_info },
             sealing,
             claims,
+            tasks,
             identity: self.identity,
             accounts,
             request_budget,
@@ -105,14 +123,17 @@ impl ServerBuilder {
             running_anonymous: AtomicUsize::new(0),
             refusals: RefusalLog::default(),
         };
-        Ok(Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
+        let server = Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
             runtime: Arc::new(runtime(me.clone())),
             info: self.info.clone(),
             registry,
             states: self.states,
             modern_only: self.modern_only,
             sessions,
-        })))
+        }));
+        own.set(&server);
+        task::begin(&server.0.runtime);
+        Ok(server)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     define::{Offer, Offered, States},
     identity::caller::Identity,
     runtime::{Load, ShedWhen, replay::Replay, state_only::StateOnly},
+    task::TaskSettings,
 };
 use antiphon_seal::{Codec, KeyRing, Principal};
 use antiphon_wire::{Icon, Implementation};
@@ -41,6 +42,7 @@ pub struct ServerBuilder {
     pub(crate) show_errors: bool,
     pub(crate) modern_only: bool,
     pub(crate) at_most_once: AtMostOnce,
+    pub(crate) tasks: TaskSettings,
 }
 
 /// The source of the keys that seal state.
@@ -77,6 +79,7 @@ impl ServerBuilder {
             show_errors: false,
             modern_only: false,
             at_most_once: AtMostOnce::default(),
+            tasks: TaskSettings::default(),
         }
     }
 

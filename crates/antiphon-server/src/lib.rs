@@ -53,6 +53,9 @@ mod settings;
 mod step_error;
 mod store_settings;
 mod subscribe;
+mod task;
+mod task_leg;
+mod task_requests;
 #[doc(hidden)]
 pub mod test_hooks;
 
@@ -61,8 +64,8 @@ pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{
     Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome,
-    InTransaction, IntoDone, IntoNumber, JoinAll, Migration, Response, Retry, Roots, Sample, Scope, Spawned,
-    Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
+    InTransaction, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Response, Retry, Roots, Sample, Scope,
+    Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Won,
     ask::{Ask, InputRequired, Reply},
     ctx::{Answer, Ctx, Unverified},
     handler::{Handler, WithState, with_state},
@@ -93,8 +96,9 @@ pub use runtime::{
 };
 pub use sealing::KeysError;
 pub use server::Server;
-pub use settings::OnVersion;
+pub use settings::{OnVersion, TaskMode};
 pub use step_error::StepError;
+pub use task::TaskOptions;
 
 #[cfg(feature = "http")]
 pub(crate) use identity::scopes::is_scope;

@@ -1,6 +1,6 @@
 //! Refusals of requests, and their only mapping to the wire.
 
-use antiphon_wire::{AskSupport, ErrorCode, ErrorObject};
+use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, TASKS_EXTENSION};
 use serde_json::{Value, json};
 use std::{borrow::Cow, time::Duration};
 
@@ -14,6 +14,8 @@ use std::{borrow::Cow, time::Duration};
 /// | `State` | -32602 | 400 | `invalid_request_state` |
 /// | `Limit` | -32602 | 400 | `limit`, with its name |
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
+/// | `TaskExtension` | -32021 | 400 | none; `requiredCapabilities` |
+/// | `TaskOnly` | -32601 | in a session | none |
 /// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
 /// | `Method` | -32601 | 404 | none; `method` |
 /// | `NotApprover` | -32603 | 200 | `not_approver` |
@@ -44,6 +46,10 @@ pub(crate) enum Refusal {
     Limit { name: &'static str, text: String },
     /// The client did not declare a capability that the call requires.
     Capability { missing: AskSupport },
+    /// The client did not declare the extension for tasks, which the request requires.
+    TaskExtension,
+    /// Every call of the tool is a task, and the session has none.
+    TaskOnly { tool: String },
     /// The caller's token lacks some of these scopes.
     Scope { needed: Vec<String> },
     /// The tool does not accept an answer of this caller. The state stays valid.
@@ -125,6 +131,14 @@ impl Refusal {
             Self::Capability { missing } => ErrorObject::missing_capability(
                 format!("The client did not declare a required capability: {}", names_of(*missing)),
                 missing.to_value(),
+            ),
+            Self::TaskExtension => ErrorObject::missing_capability(
+                format!("The client did not declare a required extension: {TASKS_EXTENSION}"),
+                json!({ "extensions": { TASKS_EXTENSION: {} } }),
+            ),
+            Self::TaskOnly { tool } => ErrorObject::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("Every call of the tool {tool} is a task, which this session does not support"),
             ),
             Self::Scope { needed } => {
                 ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token lacks a required scope")

@@ -1,7 +1,7 @@
 //! Registration: changes of the offers while the server runs.
 
 use crate::{
-    BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server,
+    BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server, TaskMode,
     offer::{
         list::{Entry, List},
         profile::Profile,
@@ -24,7 +24,14 @@ impl Server {
     /// The errors of [`build`](crate::ServerBuilder::build) for this item; also if the server did not declare list
     /// changes.
     pub fn add_tool<Shape>(&self, tool: impl IntoTool<Shape>) -> Result<(), BuildError> {
-        self.add(RegisteredTool::new(tool.into_tool(&self.0.states)?)?)
+        let tool = tool.into_tool(&self.0.states)?;
+        if tool.settings.task != TaskMode::Never && self.0.runtime.tasks.is_none() {
+            return Err(BuildError(
+                "the server was built without tasks: give it one tool with tasks, or a `.task_store(..)`, before it is built"
+                    .to_owned(),
+            ));
+        }
+        self.add(RegisteredTool::new(tool)?)
     }
 
     /// Removes the tool of this name. Returns true if there was one; false also if the server did not declare list

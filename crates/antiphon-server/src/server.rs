@@ -10,6 +10,7 @@ use crate::{
     request::receive::{receive, unsupported_version, without_session},
     runtime::Runtime,
     session::Sessions,
+    task,
 };
 use antiphon_seal::Principal;
 use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped};
@@ -64,14 +65,22 @@ impl Server {
     /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.
     pub fn drain(&self) {
         self.0.runtime.subscriptions.drain();
+        if let Some(tasks) = &self.0.runtime.tasks {
+            tasks.drain();
+        }
     }
 
-    /// Waits until no step of a cancelled request runs any more, for [`Limits::step_grace`](crate::Limits::step_grace)
+    /// Waits until no step of a cancelled request and, if the server drains, no task runs any more, for [`Limits::step_grace`](crate::Limits::step_grace)
     /// at most. If the process ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http)
     /// and [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
     pub async fn steps_ended(&self) {
         // The server itself holds the sender, so there is no error.
         let _ = self.0.runtime.detached.subscribe().wait_for(|running| *running == 0).await;
+        if let Some(tasks) =
+            self.0.runtime.tasks.as_ref().filter(|_| self.0.runtime.subscriptions.is_draining())
+        {
+            tasks.idle(self.0.runtime.limits.step_grace).await;
+        }
     }
 
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is
@@ -117,6 +126,8 @@ impl Server {
             let error = unsupported_version(&request.version);
             return CallOutcome::Reply(ReplyMessage::error(Some(&request.id), &error));
         }
+        // The server may have been built outside of a runtime.
+        task::begin(&self.0.runtime);
         let body = match self.route(offered, request, caller).await {
             Ok(RouteOutcome::Open(subscription)) => {
                 let runtime = Arc::clone(&self.0.runtime);

@@ -25,6 +25,10 @@ pub(crate) struct Settings {
     pub(crate) scopes: Vec<String>,
     /// The callers whose answers are accepted.
     pub(crate) approved_by: ApprovedBy,
+    /// Whether calls become tasks.
+    pub(crate) task: TaskMode,
+    /// The time after which a call becomes a task by itself.
+    pub(crate) promote_after: Option<Duration>,
     /// True after a warning that a step runs before a question outside of the needs.
     pub(crate) order_reported: Arc<AtomicBool>,
 }
@@ -36,6 +40,21 @@ pub(crate) enum Level {
     None,
     SingleUse,
     WriteAhead,
+}
+
+/// Whether the calls of a tool become tasks, which go on while no client is connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskMode {
+    /// Calls never become tasks. The default.
+    #[default]
+    Never,
+    /// A call becomes a task where its handler awaits [`Ctx::into_task`](crate::Ctx::into_task), or after
+    /// [`Tool::promote_after`](crate::Tool::promote_after), if the client declares the extension. For other clients it runs as
+    /// any call does.
+    Optional,
+    /// Every call is a task from its beginning. A client that does not declare the extension is refused with -32021.
+    Required,
 }
 
 /// The rule that says whose answers are accepted.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::claim::ClaimRequest;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::step::StepRecord;
+use crate::task::{NewTask, TaskNext, TaskUpdate};
 
 /// The maximum length of a step's name, in bytes.
 pub const MAX_STEP_NAME: usize = 256;
@@ -47,6 +48,24 @@ pub(crate) fn value(operation: &'static str, value: &[u8]) -> Result<(), StoreEr
         return Err(invalid(operation, format!("{} bytes; the maximum is {MAX_VALUE}", value.len())));
     }
     Ok(())
+}
+
+pub(crate) fn new_task(task: &NewTask) -> Result<(), StoreError> {
+    task.ttl.map_or(Ok(()), |ttl| keep("create", ttl))?;
+    value("create", &task.snapshot)
+}
+
+pub(crate) fn task_update(update: &TaskUpdate) -> Result<(), StoreError> {
+    match update.next {
+        TaskNext::Final(time) => keep("update", time)?,
+        TaskNext::Waits(Some(time)) if time > LONGEST_KEEP => keep("update", time)?,
+        TaskNext::Waits(_) | TaskNext::Runs => {}
+    }
+    value("update", &update.snapshot)
+}
+
+pub(crate) fn full(operation: &'static str, what: &str, limit: usize) -> StoreError {
+    StoreError::read(StoreErrorKind::Full, operation, format!("{what}: the maximum is {limit}"))
 }
 
 fn within(operation: &'static str, what: &str, is: Duration, longest: Duration) -> Result<(), StoreError> {

@@ -36,7 +36,7 @@ pub use clock::{ManualStoreClock, Micros, StoreClock};
 pub use error::{StoreError, StoreErrorKind, Written};
 pub use identity::StoreIdentity;
 pub use key::{CallKey, Fingerprint, Owner, RunnerId};
-pub use memory::{MemoryLimits, MemoryStore};
+pub use memory::{MemoryLimits, MemoryStore, MemoryTasks};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore, PostgresTransaction};
 #[cfg(feature = "redis")]

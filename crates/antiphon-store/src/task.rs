@@ -1,5 +1,7 @@
 //! The trait of stores of tasks: one row per task, run under a lease with a fence, with a queue of messages.
 
+pub(crate) mod state;
+
 use std::fmt;
 use std::time::Duration;
 

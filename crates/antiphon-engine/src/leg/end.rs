@@ -35,8 +35,8 @@ pub struct LegOutput {
     pub unreplayed_steps: Vec<String>,
     /// The observations of the handler.
     pub observations: Observations,
-    /// True if the handler has not met the cancellation of its task.
-    pub is_cancellation_unmet: bool,
+    /// True if [`Leg::end_soon`] ended the leg.
+    pub was_ended: bool,
 }
 
 impl LegOutput {
@@ -165,7 +165,7 @@ impl Leg {
         LegOutput {
             legs,
             call: self.call.take(),
-            is_cancellation_unmet: !self.has_met_cancellation(),
+            was_ended: self.ends_soon,
             has_new_entries: history.has_new_entries(),
             first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),

@@ -13,6 +13,7 @@ pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
     if let Some(seconds) = settings.seconds("answer_timeout")? {
         setters.extend(quote! { .answer_timeout(::core::time::Duration::from_secs(#seconds)) });
     }
+    setters.extend(tasks(settings)?);
     setters.extend(needs(settings)?);
     if let Some((_, scopes)) = settings.names(&["scopes"])? {
         setters.extend(quote! { .scopes([#(#scopes),*]) });
@@ -26,6 +27,36 @@ pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
                 "`approved_by` takes one function: `approved_by(is_manager)`",
             ));
         }
+    }
+    Ok(setters)
+}
+
+/// Reads whether calls become tasks. Only tools have these settings.
+fn tasks(settings: &mut Settings) -> Result<TokenStream> {
+    let mut setters = TokenStream::new();
+    let mode = settings.text("task")?;
+    if let Some((word, span)) = &mode {
+        let choice = match word.as_str() {
+            "never" => "Never",
+            "optional" => "Optional",
+            "required" => "Required",
+            _ => {
+                let fault = format!(
+                    "`{word}` is not a valid value: write `task = \"never\"`, `\"optional\"` or `\"required\"`"
+                );
+                return Err(Error::new(*span, fault));
+            }
+        };
+        let choice = format_ident!("{choice}");
+        setters.extend(quote! { .task(::antiphon::server::TaskMode::#choice) });
+    }
+    let is_optional = mode.is_some_and(|(word, _)| word == "optional");
+    if let Some(seconds) = settings.seconds("promote_after")? {
+        if !is_optional {
+            let fault = "a call is promoted only if the tool says `task = \"optional\"`";
+            return Err(Error::new(proc_macro2::Span::call_site(), fault));
+        }
+        setters.extend(quote! { .promote_after(::core::time::Duration::from_secs(#seconds)) });
     }
     Ok(setters)
 }

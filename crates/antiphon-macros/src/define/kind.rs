@@ -62,6 +62,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "task",
+                "promote_after",
             ],
             Self::Prompt => &[
                 "name",

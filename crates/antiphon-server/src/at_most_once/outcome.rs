@@ -27,6 +27,11 @@ pub(crate) enum StoredReply {
 }
 
 impl StoredReply {
+    /// Returns true if the reply is a task.
+    pub(crate) fn is_task(&self) -> bool {
+        matches!(self, Self::Result(text) if text.get().starts_with(r#"{"resultType":"task""#))
+    }
+
     fn parts(&self) -> (u8, &RawValue) {
         match self {
             Self::Result(text) => (RESULT, text),

@@ -1,11 +1,12 @@
 //! Carriers: they transport questions to the client, and store the record of a call between its legs.
 //!
-//! | | sealed | pushed |
-//! |---|---|---|
-//! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits |
-//! | the end of a leg | the record leaves in the token | the handler is entered again, with the record |
-//! | a checkpoint | may end the leg | is passed |
-//! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer |
+//! | | sealed | pushed | task |
+//! |---|---|---|---|
+//! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits | the same as sealed; beside a running step it is shown at once |
+//! | the end of a leg | the record leaves in the token | the handler is entered again, with the record | the record stays in the task |
+//! | a checkpoint | may end the leg | is passed | may end the leg |
+//! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer | [`Limits::url_retry_interval`] |
+//! | the time of the handler | [`Limits::handler_timeout`] | the same, without the time of people | as long as the task exists |
 //!
 //! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
 //! do not.
@@ -14,10 +15,11 @@ use crate::{
     Limits,
     outbox::Outbox,
     session::{AnswerTimeout, Session},
+    task_leg::TaskLeg,
 };
 use antiphon_engine::Delivery;
 use antiphon_wire::{AskSupport, InputRequest};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// The transport of questions to the client, and the place of the call's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum Carrier {
     /// In a session of a client before 2026-07-28, a question is sent at once and the handler waits. The running
     /// handler itself is the record.
     Pushed,
+    /// The call has become a task: its record is kept by the server, and its questions wait there for the client.
+    Task,
 }
 
 /// The carrier of one leg.
@@ -37,6 +41,8 @@ pub(crate) enum LegCarrier {
     Sealed,
     /// A session of an earlier revision: the record is in the running call.
     Pushed(Box<Pushed>),
+    /// A leg of a task: the record is sealed, and stays in the task.
+    Task(Arc<TaskLeg>),
 }
 
 impl LegCarrier {
@@ -45,13 +51,14 @@ impl LegCarrier {
         match self {
             Self::Sealed => Carrier::Sealed,
             Self::Pushed(_) => Carrier::Pushed,
+            Self::Task(_) => Carrier::Task,
         }
     }
 
     /// Returns the leg in which answers arrive.
     pub(crate) fn delivery(&self) -> Delivery {
         match self {
-            Self::Sealed => Delivery::NextLeg,
+            Self::Sealed | Self::Task(_) => Delivery::NextLeg,
             Self::Pushed(_) => Delivery::ThisLeg,
         }
     }
@@ -59,7 +66,7 @@ impl LegCarrier {
     /// Returns what this question requires and this carrier does not support, regardless of the client's capabilities.
     pub(crate) fn lacks(&self, request: &InputRequest) -> AskSupport {
         match self {
-            Self::Sealed => AskSupport::NONE,
+            Self::Sealed | Self::Task(_) => AskSupport::NONE,
             Self::Pushed(pushed) => pushed.session.missing(request),
         }
     }
@@ -68,7 +75,7 @@ impl LegCarrier {
     /// request waits, so the time is that of an answer.
     pub(crate) fn until(&self, limits: &Limits) -> Duration {
         match self {
-            Self::Sealed => limits.url_retry_interval,
+            Self::Sealed | Self::Task(_) => limits.url_retry_interval,
             Self::Pushed(pushed) => pushed.wait.limit.min(limits.handler_timeout / 2),
         }
     }
@@ -76,7 +83,7 @@ impl LegCarrier {
     /// Ends the event stream of the call, if the call can continue without it.
     pub(crate) fn close_stream(&self) {
         match self {
-            Self::Sealed => {}
+            Self::Sealed | Self::Task(_) => {}
             Self::Pushed(pushed) => pushed.close_stream(),
         }
     }
@@ -84,7 +91,7 @@ impl LegCarrier {
     /// Withdraws all questions: the request is gone, and only a step still runs.
     pub(crate) fn detach(&self) {
         match self {
-            Self::Sealed => {}
+            Self::Sealed | Self::Task(_) => {}
             Self::Pushed(pushed) => pushed.session.withdraw(&pushed.outbox),
         }
     }

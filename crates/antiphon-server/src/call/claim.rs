@@ -42,8 +42,14 @@ pub(crate) fn anchors(server: &Runtime, admitted: &Admitted<'_>) -> bool {
     let Some(claims) = &server.claims else { return false };
     admitted.call().is_none()
         && admitted.leg().request.session.is_none()
-        && claims.level_of(admitted.leg().settings) != Level::None
+        && level(claims, admitted) != Level::None
         && admitted.takes_state_only(server)
+}
+
+/// Returns the protection of this leg. The steps of a task are always stored: its legs run again after a crash.
+fn level(claims: &Claims, admitted: &Admitted<'_>) -> Level {
+    let level = claims.level_of(admitted.leg().settings);
+    if admitted.leg().caller.task.is_some() { Level::WriteAhead } else { level }
 }
 
 /// Claims the leg, if its tool runs at most once.
@@ -192,7 +198,7 @@ fn row<'s>(
 ) -> Result<Option<(&'s Claims, Level, RowSeal)>, Refusal> {
     let Some(claims) = &server.claims else { return Ok(None) };
     let leg = admitted.leg();
-    let level = claims.level_of(leg.settings);
+    let level = level(claims, admitted);
     // In a session, the running handler is the only one.
     if level == Level::None || leg.request.session.is_some() {
         return Ok(None);

@@ -15,7 +15,7 @@ use antiphon_wire::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, value::RawValue};
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// The context of one leg. It lets a handler ask, run steps and notify.
 ///
@@ -28,6 +28,7 @@ use std::{fmt, sync::Arc};
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
 /// | the same on every leg | [`now`](Self::now), [`random_u64`](Self::random_u64), [`can_ask`](Self::can_ask) |
 /// | end a leg early | [`checkpoint`](Self::checkpoint) |
+/// | go on while nobody is connected | [`into_task`](Self::into_task) |
 /// | notify the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
 ///
 /// A future that waits for an answer ends the leg, and the handler runs again from its top when the answer has arrived:
@@ -60,9 +61,23 @@ pub(crate) struct LegContext {
     pub(crate) bearer: Option<Bearer>,
     pub(crate) client_info: Option<Box<RawValue>>,
     pub(crate) version: ProtocolVersion,
+    pub(crate) promotion: Promotion,
     /// `None` if the caller requested no notifications.
     pub(crate) emitter: Option<Emitter>,
     pub(crate) runtime: LegRuntime,
+}
+
+/// The way in which a call becomes a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Promotion {
+    /// The tool offers no tasks.
+    Never,
+    /// The call stays what it is: its client cannot take a task.
+    Inline,
+    /// The call may become a task, and does so after this time, if there is one.
+    Allowed { after: Option<Duration> },
+    /// The call is a task.
+    InTask,
 }
 
 /// A person's answer to a question.
@@ -115,6 +130,14 @@ impl Ctx {
 
     pub(crate) fn scope_prefix(&self) -> &str {
         &self.scope
+    }
+
+    /// Returns the time after which the call becomes a task, if it does.
+    pub(crate) fn promotes_after(&self) -> Option<Duration> {
+        match self.leg.promotion {
+            Promotion::Allowed { after } => after,
+            Promotion::Never | Promotion::Inline | Promotion::InTask => None,
+        }
     }
 
     pub(crate) fn leg_runtime(&self) -> &LegRuntime {

@@ -75,7 +75,7 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(
 ) -> DriveResult<T> {
     let runtime = ctx.leg_runtime();
     let mut handler = pin!(handler);
-    let mut driver = Driver::new(runtime);
+    let mut driver = Driver::new(runtime, ctx.promotes_after());
     let ended = poll_fn(|cx| driver.poll(cx, handler.as_mut())).await;
     let ended = driver.exchange.ended(ended);
     drop(driver);
@@ -137,6 +137,9 @@ struct Driver<'f> {
     tracks: bool,
     /// A bounded wait, with the number of delivered answers when it began.
     wait: Option<(GraceReason, u32, Pin<Box<Sleep>>)>,
+    /// The time after which the call becomes a task, until it does.
+    promotes_after: Option<Duration>,
+    promotion: Option<Pin<Box<Sleep>>>,
     /// The time limit of the handler.
     time: Option<Pin<Box<Sleep>>>,
     /// The time limit of steps that still run after the leg is over.
@@ -144,9 +147,18 @@ struct Driver<'f> {
 }
 
 impl<'f> Driver<'f> {
-    fn new(runtime: &'f LegRuntime) -> Self {
+    fn new(runtime: &'f LegRuntime, promotes_after: Option<Duration>) -> Self {
         let exchange = Exchange::of(runtime);
-        Self { runtime, exchange, tracks: false, wait: None, time: None, step_grace: None }
+        Self {
+            runtime,
+            exchange,
+            tracks: false,
+            wait: None,
+            time: None,
+            step_grace: None,
+            promotes_after,
+            promotion: None,
+        }
     }
 
     fn poll<R>(
@@ -183,7 +195,7 @@ impl<'f> Driver<'f> {
                         // The grace period counts only while no step runs.
                         self.wait = None;
                     }
-                    if !self.exchange.send(cx) && !self.is_out_of_time(cx) {
+                    if !self.exchange.send(cx) && !self.is_promoted(cx) && !self.is_out_of_time(cx) {
                         return Poll::Pending;
                     }
                 }
@@ -244,9 +256,20 @@ impl<'f> Driver<'f> {
         is_over
     }
 
+    /// Returns true if the time is over after which the call becomes a task, and ends the leg soon in that case.
+    fn is_promoted(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(time) = self.promotes_after else { return false };
+        let is_over = after(&mut self.promotion, time, cx).is_ready();
+        if is_over {
+            self.promotes_after = None;
+            self.runtime.begun(antiphon_engine::Leg::end_soon);
+        }
+        is_over
+    }
+
     /// Returns true if the handler's time is over, and stops the leg in that case.
     fn is_out_of_time(&mut self, cx: &mut Context<'_>) -> bool {
-        let limit = self.runtime.limits().handler_timeout;
+        let Some(limit) = self.exchange.time_limit(self.runtime) else { return false };
         if self.exchange.waits_for_people(self.runtime)
             && let Some(time) = &mut self.time
         {

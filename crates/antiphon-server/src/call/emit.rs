@@ -3,19 +3,27 @@
 use crate::{
     Request,
     outbox::{MessageKind, Outbox},
+    task_leg::TaskLeg,
 };
 use antiphon_wire::{
     LogLevel, LogMessageParams, ProgressParams, ProgressToken, escaped, method, write_notification,
 };
 use serde::Serialize;
 use serde_json::{Number, Value};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The notifications that one request accepts, and the outbox for them.
 pub(crate) struct Emitter {
-    outbox: Outbox,
+    to: Receiver,
     progress: Option<Progress>,
     level: Option<LogLevel>,
+}
+
+/// The receiver of the notifications.
+enum Receiver {
+    Client(Outbox),
+    /// The task, whose status message the progress becomes.
+    Task(Arc<TaskLeg>),
 }
 
 struct Progress {
@@ -34,7 +42,15 @@ impl Emitter {
             return None;
         }
         let progress = token.map(|token| Progress { token, reached: Mutex::new(None) });
-        Some(Self { outbox: outbox?.clone(), progress, level })
+        Some(Self { to: Receiver::Client(outbox?.clone()), progress, level })
+    }
+
+    /// Returns the emitter of a leg of a task. Log messages are dropped.
+    ///
+    /// > `notifications/progress` and `notifications/message` [...] are not supported on tasks
+    pub(crate) fn of_task(task: &Arc<TaskLeg>) -> Self {
+        let progress = Progress { token: ProgressToken::Null, reached: Mutex::new(None) };
+        Self { to: Receiver::Task(Arc::clone(task)), progress: Some(progress), level: None }
     }
 
     pub(crate) fn progress(&self, value: f64, total: Option<f64>, message: Option<&str>) {
@@ -46,6 +62,10 @@ impl Emitter {
             return;
         }
         *reached = Some(value);
+        if let Receiver::Task(task) = &self.to {
+            let text = status_of(value, total, message);
+            return task.tell(|news| news.status = Some(text));
+        }
         let mut params = ProgressParams::new(progress.token.clone(), number);
         params.total = total.and_then(Number::from_f64);
         params.message = message.map(str::to_owned);
@@ -64,10 +84,22 @@ impl Emitter {
 
     fn send(&self, kind: MessageKind, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
-            Ok(bytes) => self.outbox.push(kind, bytes),
+            Ok(bytes) => match &self.to {
+                Receiver::Client(outbox) => outbox.push(kind, bytes),
+                Receiver::Task(_) => {}
+            },
             Err(fault) => {
                 tracing::error!(method, fault = %escaped(&fault), "a notification cannot be written as JSON")
             }
         }
+    }
+}
+
+/// Returns the status message of a progress.
+fn status_of(value: f64, total: Option<f64>, message: Option<&str>) -> String {
+    match (message, total) {
+        (Some(message), _) => message.to_owned(),
+        (None, Some(total)) => format!("{value} of {total}"),
+        (None, None) => value.to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! The driver's exchange with the client while a handler runs, by carrier.
 
-use crate::call::{carrier::LegCarrier, leg_runtime::LegRuntime, pushed::PushedAsks};
-use std::task::Context;
+use crate::call::{carrier::LegCarrier, in_task::TaskExchange, leg_runtime::LegRuntime, pushed::PushedAsks};
+use std::{task::Context, time::Duration};
 
 /// The end of a run of a handler.
 pub(crate) enum HandlerEnd<R> {
@@ -15,6 +15,7 @@ pub(crate) enum HandlerEnd<R> {
 pub(crate) enum Exchange<'f> {
     Sealed,
     Pushed(PushedAsks<'f>),
+    Task(TaskExchange<'f>),
 }
 
 impl<'f> Exchange<'f> {
@@ -23,6 +24,7 @@ impl<'f> Exchange<'f> {
         match runtime.carrier() {
             LegCarrier::Sealed => Self::Sealed,
             LegCarrier::Pushed(pushed) => Self::Pushed(PushedAsks::new(runtime, pushed)),
+            LegCarrier::Task(task) => Self::Task(TaskExchange::new(runtime, task)),
         }
     }
 
@@ -31,6 +33,10 @@ impl<'f> Exchange<'f> {
         match self {
             Self::Sealed => false,
             Self::Pushed(asks) => asks.receive(cx),
+            Self::Task(task) => {
+                task.receive(cx);
+                false
+            }
         }
     }
 
@@ -40,21 +46,32 @@ impl<'f> Exchange<'f> {
         match self {
             Self::Sealed => false,
             Self::Pushed(asks) => asks.send(cx),
+            Self::Task(task) => task.send(),
         }
     }
 
     /// Returns true while people have time to answer, which does not count as the handler's time.
     pub(crate) fn waits_for_people(&self, runtime: &LegRuntime) -> bool {
         match self {
-            Self::Sealed => false,
+            Self::Sealed | Self::Task(_) => false,
             Self::Pushed(_) => runtime.with(|leg| leg.waits_for_client()),
         }
     }
 
-    /// Discards unsent messages if the call was cancelled.
+    /// Returns the time limit of the handler. A task has as much time as it exists.
+    pub(crate) fn time_limit(&self, runtime: &LegRuntime) -> Option<Duration> {
+        match self {
+            Self::Sealed | Self::Pushed(_) => Some(runtime.limits().handler_timeout),
+            Self::Task(_) => None,
+        }
+    }
+
+    /// Discards unsent messages if the call was cancelled, and tells a task about its end.
     pub(crate) fn ended<R>(&mut self, ended: HandlerEnd<R>) -> HandlerEnd<R> {
-        if let (Self::Pushed(asks), HandlerEnd::Cancelled) = (self, &ended) {
-            asks.forget();
+        match (self, &ended) {
+            (Self::Pushed(asks), HandlerEnd::Cancelled) => asks.forget(),
+            (Self::Task(task), _) => task.ended(),
+            _ => {}
         }
         ended
     }

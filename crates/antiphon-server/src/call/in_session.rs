@@ -19,7 +19,7 @@ use antiphon_wire::{
     pacing::{Pacing, StateOnlyLimits},
 };
 use ids::ElicitationIds;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// The pause before a handler is entered again after its last leg failed with something recorded.
@@ -116,8 +116,11 @@ async fn ask(
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }
 
-/// Returns the carrier of this leg: pushed, in a session with a stream for questions.
+/// Returns the carrier of this leg: a task's own, or pushed, in a session with a stream for questions.
 pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> LegCarrier {
+    if let Some(task) = admitted.leg().caller.task {
+        return LegCarrier::Task(Arc::clone(task));
+    }
     match pushed(server, admitted) {
         Some(pushed) => LegCarrier::Pushed(Box::new(pushed)),
         None => LegCarrier::Sealed,

@@ -53,11 +53,21 @@ pub(crate) async fn run<T: Send + 'static>(
             LegEnd::Leaves(round, left) => (round, left),
         };
         match in_session::carrier(server, &admitted) {
-            LegCarrier::Sealed => {
+            carrier @ (LegCarrier::Sealed | LegCarrier::Task(_)) => {
+                let task = match carrier {
+                    // The runner of the task keeps the state.
+                    LegCarrier::Task(task) => {
+                        leg_end::tell_task(&task, &left);
+                        None
+                    }
+                    _ => leg_end::new_task(&left),
+                };
                 let permit = admitted.permit(round.requests)?;
-                return leg_end::seal(server, admitted, permit, *left, claim.as_deref())
-                    .await
-                    .map(LegResult::InputRequired);
+                let round = leg_end::seal(server, admitted, permit, *left, claim.as_deref()).await?;
+                return Ok(match task {
+                    None => LegResult::InputRequired(round),
+                    Some(task) => LegResult::Promoted(task, round),
+                });
             }
             // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
@@ -154,6 +164,9 @@ fn context(
     // The context is large: it is changed where it is, and moved once.
     let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
     context.unverified = unverified.filter(|responses| !responses.is_empty());
-    context.emitter = Emitter::of(leg.request, leg.caller.outbox, leg.logs);
+    context.emitter = match leg.caller.task {
+        None => Emitter::of(leg.request, leg.caller.outbox, leg.logs),
+        Some(task) => Some(Emitter::of_task(task)),
+    };
     Arc::new(context)
 }

@@ -10,9 +10,11 @@ use crate::{
     refusal::Refusal,
     request::admit::{Admitted, Permit},
     runtime::{CAUSE, Runtime},
+    task_leg::TaskLeg,
 };
-use antiphon_engine::{LegOutput, StopReason};
+use antiphon_engine::{AskRecord, LegOutput, StopReason};
 use antiphon_seal::CallId;
+use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
 use std::time::Duration;
 
@@ -86,6 +88,20 @@ fn failed<T>(
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
     let is_lost = !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();
     Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
+}
+
+/// Tells the runner of a task what it cannot see in the state of the next leg.
+pub(crate) fn tell_task(task: &TaskLeg, left: &LegOutput) {
+    let deadline = left.record.asked().iter().filter_map(AskRecord::deadline).min();
+    task.tell(|news| news.deadline = deadline);
+}
+
+/// Returns the key of the task that this leg has become, if it was to become one: derived from the call and the leg, so that a
+/// leg that runs again makes the same task.
+pub(crate) fn new_task(left: &LegOutput) -> Option<TaskKey> {
+    let call = left.call.as_ref().filter(|_| left.was_ended)?;
+    let digest = call.secret().fingerprint(&[b"task", &call.leg().to_be_bytes()[..]].concat());
+    Some(TaskKey::from_bytes(digest.to_bytes()))
 }
 
 /// Seals the record. If it cannot be sealed, the error lists the completed steps, unless the store has them.

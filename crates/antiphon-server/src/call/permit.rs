@@ -17,6 +17,8 @@ enum Place {
     Outside(#[expect(dead_code, reason = "held until it is dropped")] RunningHandler),
     /// Among the handlers in sessions, which wait for people.
     InSession(#[expect(dead_code, reason = "held until it is dropped")] QuotaPermit),
+    /// Among the tasks, which their runner counts.
+    InTask,
 }
 
 impl ConcurrencyPermit {
@@ -33,6 +35,7 @@ impl ConcurrencyPermit {
                 let account = runtime.accounts.of(caller, principal);
                 Place::InSession(session.handler_permit(account, &runtime.limits)?)
             }
+            None if caller.task.is_some() => Place::InTask,
             None => Place::Outside(RunningHandler::begin(
                 runtime,
                 principal.is_none() && caller.headers.is_some(),

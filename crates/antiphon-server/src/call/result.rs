@@ -6,7 +6,8 @@ use crate::{
     refusal::Refusal,
 };
 use antiphon_engine::Record;
-use antiphon_wire::{InputRequiredResult, InputResponses};
+use antiphon_store::TaskKey;
+use antiphon_wire::{CreateTaskResult, InputRequiredResult, InputResponses};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -14,6 +15,10 @@ use std::sync::Arc;
 pub(crate) enum LegResult<T> {
     Complete(T),
     InputRequired(InputRequiredResult),
+    /// The call becomes the task with this key; the round holds its state.
+    Promoted(TaskKey, InputRequiredResult),
+    /// The call has become a task.
+    Task(CreateTaskResult),
     /// The arguments do not decode.
     BadArguments(String),
     /// The handler failed; the text, if there is one, is for the caller.

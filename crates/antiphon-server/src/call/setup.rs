@@ -1,12 +1,16 @@
 //! The settings and the context of one leg.
 
 use crate::{
-    Request,
+    Request, TaskMode,
     at_most_once::ClaimedLeg,
-    call::{LegCarrier, LegRuntime, claim::anchors, ctx},
+    call::{
+        LegCarrier, LegRuntime,
+        claim::anchors,
+        ctx::{self, Promotion},
+    },
     clock::seconds,
     receipt::ReceiptRequest,
-    request::admit::Admitted,
+    request::admit::{Admitted, LegRequest},
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
@@ -22,16 +26,26 @@ pub(crate) fn setup(
     purpose: Purpose,
 ) -> Setup {
     let settings = admitted.leg().settings;
+    let task = admitted.leg().caller.task;
     Setup {
-        limits: server.engine_limits(),
+        limits: limits(server, carrier),
         delivery: carrier.delivery(),
         purpose,
         migration: settings.migration.clone(),
         lenient: settings.lenient_replay,
         anchor: purpose != Purpose::DryRun && anchors(server, admitted),
-        in_task: false,
-        refuse_step: false,
+        in_task: task.is_some(),
+        refuse_step: task.is_some_and(|task| task.refuses_step),
         now: seconds(server.clock.now()),
+    }
+}
+
+/// Returns the limits of a leg. The legs of a task cost no client anything.
+fn limits(server: &Runtime, carrier: &LegCarrier) -> antiphon_engine::Limits {
+    let limits = server.engine_limits();
+    match carrier {
+        LegCarrier::Sealed | LegCarrier::Pushed(_) => limits,
+        LegCarrier::Task(_) => antiphon_engine::Limits { legs: u16::MAX, state_only: u8::MAX, ..limits },
     }
 }
 
@@ -62,8 +76,24 @@ pub(crate) fn leg_context(
         bearer: leg.caller.bearer().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
+        promotion: promotion(server, leg),
         emitter: None,
         runtime: LegRuntime::new(engine, Arc::clone(server), carrier, claim),
+    }
+}
+
+fn promotion(server: &Runtime, leg: &LegRequest<'_>) -> Promotion {
+    if leg.caller.task.is_some() {
+        return Promotion::InTask;
+    }
+    match leg.settings.task {
+        TaskMode::Never => Promotion::Never,
+        // > A server **MUST NOT** return `CreateTaskResult` to a client that did not include the extension capability on
+        // > its request
+        _ if leg.request.meta.tasks && leg.request.session.is_none() && server.tasks.is_some() => {
+            Promotion::Allowed { after: leg.settings.promote_after }
+        }
+        _ => Promotion::Inline,
     }
 }
 

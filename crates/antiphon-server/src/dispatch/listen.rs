@@ -8,18 +8,20 @@ use crate::{
     reply::ServerInfo,
     runtime::Runtime,
     subscribe::registry::{Change, ListFlags, ListKind, SubscriptionHandle, limit_exceeded, total_length},
+    task::TaskWatch,
 };
 use antiphon_wire::{
-    AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, RequestId, ResourceUpdatedParams,
-    SubscriptionFilter, escaped, method, write_notification, write_result,
+    AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, Meta, RequestId,
+    ResourceUpdatedParams, SubscriptionFilter, escaped, method, write_notification, write_result,
 };
 use serde::Serialize;
-use std::future::poll_fn;
+use std::{future::poll_fn, sync::Arc};
 
 /// The number of the acknowledgement among the messages to send; those of lists and resources follow.
 const ACKNOWLEDGEMENT: u32 = 0;
 const FIRST_LIST: u32 = 1;
 const FIRST_RESOURCE: u32 = 16;
+const FIRST_TASK: u32 = 1 << 31;
 
 /// The maximum length of a subscription's id, in bytes of JSON: every notification repeats it.
 const MAX_ID: usize = 256;
@@ -37,11 +39,12 @@ struct AcceptedFilter {
 pub(crate) struct Subscription {
     handle: SubscriptionHandle,
     sender: NotificationSender,
+    tasks: Option<TaskWatch>,
 }
 
 /// Opens a subscription and acknowledges it.
-pub(crate) fn open(
-    server: &Runtime,
+pub(crate) async fn open(
+    server: &Arc<Runtime>,
     offered: &Registry,
     request: &Request<'_>,
     caller: &Caller<'_>,
@@ -54,11 +57,19 @@ pub(crate) fn open(
         let text = format!("The id of a subscription may have at most {MAX_ID} bytes");
         return Err(Refusal::Limit { name: "subscription", text });
     }
-    server.identified(&request.method, caller)?;
+    let principal = server.identified(&request.method, caller)?;
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    let accepted = accept(&offered.profile, &server.limits, params.notifications)?;
+    let ids = task_ids(offered, request, server, params.notifications.task_ids.clone())?;
+    let mut accepted = accept(&offered.profile, &server.limits, params.notifications)?;
     server.require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
+    let mut tasks = None;
+    if let Some(ids) = ids
+        && let Some((watch, known)) = TaskWatch::open(server, &ids, principal).await?
+    {
+        accepted.filter.task_ids = Some(known);
+        tasks = Some(watch);
+    }
     let handle = server.subscriptions.join(accepted.lists, accepted.uris, &server.limits)?;
     let sender = NotificationSender { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
@@ -67,16 +78,32 @@ pub(crate) fn open(
         method::SUBSCRIPTIONS_ACKNOWLEDGED,
         &AcknowledgedParams::new(&sender.id, accepted.filter),
     );
-    Ok(Subscription { handle, sender })
+    Ok(Subscription { handle, sender, tasks })
 }
 
 impl Subscription {
     /// Waits until the server ends the subscription, and returns the response. The client ends a subscription by
     /// dropping this future.
     pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
-        let Self { handle, sender } = self;
+        let Self { handle, sender, mut tasks } = self;
         loop {
-            match poll_fn(|cx| handle.poll_change(cx)).await {
+            let next_task = async {
+                match &mut tasks {
+                    Some(tasks) => tasks.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let change = tokio::select! {
+                biased;
+                change = poll_fn(|cx| handle.poll_change(cx)) => change,
+                (number, task) = next_task => {
+                    // > Each notification carries a complete `DetailedTask` for the current status
+                    let task = task.with_meta(Some(Meta::for_subscription(&sender.id)));
+                    sender.send(FIRST_TASK + number, method::TASKS_NOTIFICATION, &task);
+                    continue;
+                }
+            };
+            match change {
                 Change::ListChanged(kind) => {
                     let key = FIRST_LIST + kind as u32;
                     sender.send(key, notification_of(kind), &ListChangedParams::new(&sender.id));
@@ -99,6 +126,22 @@ impl Subscription {
             }),
         )
     }
+}
+
+/// Returns the ids of the tasks that the request names.
+fn task_ids(
+    offered: &Registry,
+    request: &Request<'_>,
+    server: &Runtime,
+    ids: Option<Vec<String>>,
+) -> Result<Option<Vec<String>>, Refusal> {
+    let Some(ids) = ids.filter(|_| offered.profile.tasks) else { return Ok(None) };
+    // > Servers **MUST** return this error for non-declaring clients requesting task notifications on `subscriptions/listen`.
+    if !request.meta.tasks {
+        return Err(Refusal::TaskExtension);
+    }
+    fits(&server.limits, &ids)?;
+    Ok(Some(ids))
 }
 
 /// Returns the part of the request that the server honours.

@@ -1,7 +1,7 @@
 //! The dispatch table: one line per method.
 
 use crate::{
-    CacheHint, Caller, Error, Request,
+    CacheHint, Caller, Error, Request, TaskMode,
     at_most_once::{ClaimedLeg, StoredReply},
     call::{
         claim::{ClaimResult, claim},
@@ -22,9 +22,11 @@ use crate::{
     request::admit::LegRequest,
     runtime::{CAUSE, Runtime},
     session::{InSession, SessionResult},
+    task,
 };
 use antiphon_wire::{
-    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method, write_result,
+    CacheScope, CallToolResult, GetPromptResult, GetTaskResult, ReadResourceResult, TaskAcknowledged, Ttl,
+    escaped, method, write_result,
 };
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -78,7 +80,12 @@ pub(crate) async fn route(
             }
         }
         method::SUBSCRIPTIONS_LISTEN => {
-            return listen::open(server, now, request, caller).map(RouteOutcome::Open);
+            // Boxed, because it would enlarge the future of every request.
+            let opened = Box::pin(listen::open(server, now, request, caller));
+            return opened.await.map(RouteOutcome::Open);
+        }
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => {
+            Box::pin(tasks(server, now, request, caller)).await
         }
         other => Err(Refusal::Method(other.to_owned())),
     };
@@ -96,6 +103,25 @@ fn page<T: ListItem>(request: &Request<'_>, list: &List<T>, profile: &Profile) -
             encode(request, &InSession { version: session.version(), result: &part })
         }
     }
+}
+
+async fn tasks(
+    server: &Arc<Runtime>,
+    now: &Registry,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+) -> Result<Vec<u8>, Refusal> {
+    let settings = |name: &str| now.lists.tools.get(name).map(|tool| &tool.tool.settings);
+    let server_info = &*server.server_info.raw;
+    match &*request.method {
+        method::TASKS_GET => {
+            let result = &GetTaskResult(task::get(server, request, caller, &settings).await?);
+            return encode(request, &WithServerInfo { result, server_info });
+        }
+        method::TASKS_UPDATE => task::update(server, request, caller, &settings).await?,
+        _ => task::cancel(server, request, caller, &settings).await?,
+    }
+    encode(request, &WithServerInfo { result: &TaskAcknowledged::default(), server_info })
 }
 
 async fn call_tool(
@@ -130,12 +156,30 @@ async fn call_tool(
         )))
         .into());
     }
+    if task::required(admitted.leg())? {
+        admitted.require(tool.settings.needs)?;
+        // Boxed, because it would enlarge the future of every call.
+        let created = Box::pin(task::start(server, request, name, admitted.principal())).await?;
+        return Ok(LegResult::Task(created).into());
+    }
     let claim = match claim(server, &mut admitted).await? {
         ClaimResult::Run(claim) => claim,
+        ClaimResult::Replied(reply) if reply.is_task() && !request.meta.tasks => {
+            return Err(Refusal::TaskExtension);
+        }
         ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
     };
+    let principal = admitted.principal().filter(|_| tool.settings.task != TaskMode::Never).cloned();
     let run = |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string());
-    let result = leg::run(server, admitted, claim.clone(), run).await;
+    let mut result = leg::run(server, admitted, claim.clone(), run).await;
+    if let Ok(LegResult::Promoted(key, round)) = result {
+        let created = task::promote(server, request, name, principal.as_ref(), key, round);
+        result = Ok(match Box::pin(created).await {
+            Ok(created) => LegResult::Task(created),
+            // The client comes back with the state, and the call tries again to become a task.
+            Err((_in_the_log, round)) => LegResult::InputRequired(round),
+        });
+    }
     Ok(LegReply { result, claim }.map(|result| Ok(tool_result(server, registered, name, result))))
 }
 
@@ -169,7 +213,10 @@ fn tool_result(
                 }
             }
         }
-        asked @ (LegResult::InputRequired(_) | LegResult::Again(_)) => asked,
+        other @ (LegResult::InputRequired(_)
+        | LegResult::Promoted(..)
+        | LegResult::Task(_)
+        | LegResult::Again(_)) => other,
     }
 }
 
@@ -350,7 +397,7 @@ async fn refused_after_claim(claim: &ClaimedLeg, refusal: &Refusal) -> Result<()
 }
 
 /// Returns the result in the body of a response.
-fn result_of(body: &[u8]) -> Result<Box<RawValue>, Refusal> {
+pub(crate) fn result_of(body: &[u8]) -> Result<Box<RawValue>, Refusal> {
     #[derive(serde::Deserialize)]
     struct Response {
         result: Box<RawValue>,
@@ -375,13 +422,16 @@ fn write_leg<T: HasMeta + Serialize + SessionResult>(
             }
         },
         LegResult::InputRequired(result) => encode(request, &WithServerInfo { result: &result, server_info }),
+        LegResult::Task(created) => encode(request, &WithServerInfo { result: &created, server_info }),
         LegResult::Again(StoredReply::Result(text) | StoredReply::Questions(text)) => encode(request, &text),
         LegResult::Again(StoredReply::Error(text)) => {
             let error = serde_json::from_str(text.get()).map_err(|_| Refusal::Internal)?;
             Err(Refusal::Again(Box::new(error)))
         }
         // The caller has converted these variants already.
-        LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => Err(Refusal::Internal),
+        LegResult::Promoted(..) | LegResult::BadArguments(_) | LegResult::Failed(_) | LegResult::NotFound => {
+            Err(Refusal::Internal)
+        }
     }
 }
 

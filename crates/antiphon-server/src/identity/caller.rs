@@ -1,6 +1,6 @@
 //! The caller of a request, as known to the transport.
 
-use crate::{Bearer, Outbox};
+use crate::{Bearer, Outbox, task_leg::TaskLeg};
 use antiphon_seal::Principal;
 use http::{Extensions, HeaderMap};
 use std::{
@@ -20,12 +20,14 @@ pub struct Caller<'a> {
     pub extensions: Option<&'a Extensions>,
     /// The outbox for messages before the reply; without it, none are sent.
     pub(crate) outbox: Option<&'a Outbox>,
+    /// The leg of a task; `None` for a request of a client.
+    pub(crate) task: Option<&'a Arc<TaskLeg>>,
 }
 
 impl<'a> Caller<'a> {
     /// Returns the sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
-        Self { headers: Some(headers), extensions: Some(extensions), outbox: None }
+        Self { headers: Some(headers), extensions: Some(extensions), outbox: None, task: None }
     }
 
     /// Returns the verified token of the sender, if there is one.
@@ -36,6 +38,11 @@ impl<'a> Caller<'a> {
     /// Returns the outbox for the messages before the reply. Without one, none are sent.
     pub fn outbox(&self) -> Option<&'a Outbox> {
         self.outbox
+    }
+
+    /// Returns the caller of a leg of a task: the one who created the task.
+    pub(crate) fn of_task(task: &'a Arc<TaskLeg>) -> Self {
+        Self { task: Some(task), ..Self::default() }
     }
 
     /// Returns the same caller, with an outbox for the messages before the reply.
@@ -74,6 +81,9 @@ impl Default for Identity {
 impl Identity {
     /// Returns the caller's principal. The text of an `Err` is for the log: such a caller is refused.
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
+        if let Some(task) = caller.task {
+            return Ok(task.principal.clone());
+        }
         // The author's function may panic, and some callers of this method do not catch panics.
         let bound = panic::catch_unwind(AssertUnwindSafe(|| (self.binder)(caller)));
         let bound = bound.map_err(|_panic| "bind_principal panicked".to_owned())?;

@@ -17,6 +17,8 @@ pub(crate) struct Profile {
     pub(crate) list_changed: bool,
     pub(crate) resource_updates: bool,
     pub(crate) logging: bool,
+    /// True if calls may become tasks.
+    pub(crate) tasks: bool,
     /// At least 1; `None` puts all entries on one page.
     pub(crate) page_size: Option<usize>,
     pub(crate) cache: CacheHint,

@@ -12,7 +12,7 @@ use crate::{
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{
-    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities,
+    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TASKS_EXTENSION,
     header::params::ParamHeaders, method,
 };
 use serde_json::{Value, value::RawValue};
@@ -42,6 +42,7 @@ pub(crate) struct DeclaredCapabilities {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) completions: bool,
+    pub(crate) tasks: bool,
 }
 
 /// A tool with its compiled schemas and its headers.
@@ -119,9 +120,13 @@ impl Registry {
             prompts: profile.list_changed || !lists.prompts.is_empty(),
             resources: profile.list_changed || profile.resource_updates || has_resources,
             completions: completes,
+            tasks: profile.tasks,
         };
-        let mut discover =
-            DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), capabilities.declared(&profile));
+        let mut declared = capabilities.declared(&profile);
+        if profile.tasks {
+            declared = declared.with_extension(TASKS_EXTENSION);
+        }
+        let mut discover = DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), declared);
         discover.instructions.clone_from(&profile.instructions);
         discover.ttl_ms = profile.cache.ttl;
         discover.cache_scope = profile.cache.scope;
@@ -161,6 +166,7 @@ impl DeclaredCapabilities {
                 self.resources
             }
             method::COMPLETION_COMPLETE => self.completions,
+            method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => self.tasks,
             _ => true,
         }
     }

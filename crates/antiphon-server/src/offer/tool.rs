@@ -4,7 +4,7 @@ use crate::{
     Ctx, Handler, IntoOutcome,
     call::{DriveResult, drive, outcome::schema_of_result},
     offer::{advertised::advertised, arguments::decode, check::SchemaOrigin},
-    settings::{self, Settings},
+    settings::{self, Settings, TaskMode},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
 use futures_util::future::BoxFuture;
@@ -141,6 +141,21 @@ impl Tool {
             SchemaOrigin::Author => JsonSchema::from_value(schema),
         });
         self.output = Some((schema.clone(), origin));
+        self
+    }
+
+    /// Sets whether calls become tasks. Default: [`TaskMode::Never`].
+    #[must_use]
+    pub fn task(mut self, mode: TaskMode) -> Self {
+        self.settings.task = mode;
+        self
+    }
+
+    /// Sets the time after which a call of an optional task becomes a task by itself: at its next await at which no step runs.
+    /// Work since the last step or question that is not a step runs again in the task. Default: never.
+    #[must_use]
+    pub fn promote_after(mut self, time: std::time::Duration) -> Self {
+        self.settings.promote_after = Some(time);
         self
     }
 

@@ -256,8 +256,10 @@ impl<'a> Admitted<'a> {
 
     /// Returns whether the client accepts a result that holds state only.
     pub(crate) fn takes_state_only(&self, server: &Runtime) -> bool {
-        // In a session no such result is sent: the handler is entered again.
-        self.leg.request.session.is_some() || server.state_only.permits(self.leg.request.meta.client_info)
+        // In a session and in a task no such result is sent: the handler is entered again.
+        self.leg.request.session.is_some()
+            || self.leg.caller.task.is_some()
+            || server.state_only.permits(self.leg.request.meta.client_info)
     }
 
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
@@ -306,7 +308,9 @@ impl<'a> Admitted<'a> {
             Some(call) => call,
             None => server.begin_call().map_err(|fault| internal(&fault))?,
         };
-        let ttl = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
+        let answer_timeout = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
+        // A question of a task waits as long as the task exists.
+        let ttl = self.leg.caller.task.map_or(answer_timeout, |task| task.state_ttl);
         record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
         if bytes.len() > server.limits.state && server.spills() {
             let rest = call.deadline().map(|end| Duration::from_secs(end.saturating_sub(seconds(now))));

@@ -20,6 +20,7 @@ use crate::{
     runtime::{replay::Replay, state_only::StateOnly},
     sealing::Sealing,
     subscribe::registry::SubscriptionRegistry,
+    task::Tasks,
 };
 use antiphon_seal::{Call, EntropyError, Principal};
 use antiphon_wire::escaped;
@@ -49,6 +50,8 @@ pub(crate) struct Runtime {
     pub(crate) sealing: Sealing,
     /// The store of calls, if the server has one.
     pub(crate) claims: Option<Claims>,
+    /// The tasks, if calls may become tasks.
+    pub(crate) tasks: Option<Tasks>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
     /// The bytes of the requests that are read, or wait for their reply.

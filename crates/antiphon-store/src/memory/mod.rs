@@ -2,10 +2,11 @@
 
 mod limits;
 mod table;
+mod tasks;
 mod usage;
 
 use std::future::ready;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 #[cfg(antiphon_loom)]
@@ -15,6 +16,7 @@ use std::sync::{Mutex, MutexGuard};
 
 pub use self::limits::MemoryLimits;
 use self::table::Table;
+pub use self::tasks::MemoryTasks;
 use crate::blob::BlobDigest;
 use crate::check;
 use crate::claim::{Claim, ClaimRequest, Fence};
@@ -24,6 +26,7 @@ use crate::key::{CallKey, Owner};
 use crate::row::{Operation, Reply};
 use crate::step::{Appended, StepRecord};
 use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
+use crate::task::TaskStore;
 
 /// A store in the memory of one process.
 ///
@@ -34,6 +37,7 @@ pub struct MemoryStore {
     table: Mutex<Table>,
     limits: MemoryLimits,
     clock: StoreClock,
+    tasks: Arc<MemoryTasks>,
 }
 
 impl Default for MemoryStore {
@@ -46,7 +50,9 @@ impl MemoryStore {
     /// Returns an empty store with the default limits and a clock that never goes back.
     #[must_use]
     pub fn new() -> Self {
-        Self { table: Mutex::default(), limits: MemoryLimits::default(), clock: StoreClock::monotonic() }
+        let clock = StoreClock::monotonic();
+        let tasks = Arc::new(MemoryTasks::new().clock(clock.clone()));
+        Self { table: Mutex::default(), limits: MemoryLimits::default(), clock, tasks }
     }
 
     /// Sets the limits.
@@ -56,9 +62,10 @@ impl MemoryStore {
         self
     }
 
-    /// Sets the clock of the rows.
+    /// Sets the clock of the rows. The store of tasks is then a new one.
     #[must_use]
     pub fn clock(mut self, clock: StoreClock) -> Self {
+        self.tasks = Arc::new(MemoryTasks::new().clock(clock.clone()));
         self.clock = clock;
         self
     }
@@ -183,5 +190,9 @@ impl CallStore for MemoryStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Process
+    }
+
+    fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
+        Some(self.tasks.clone())
     }
 }

@@ -6,6 +6,9 @@ mod rows;
 mod schema;
 mod statements;
 mod store;
+mod task_rows;
+mod task_statements;
+mod tasks;
 mod transaction;
 mod worker;
 

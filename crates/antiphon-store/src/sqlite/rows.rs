@@ -144,7 +144,21 @@ impl<'c> Rows<'c> {
         self.write(statements::WRITE_CALL, columns)
     }
 
-    fn write(&self, statement: &str, columns: &[&dyn rusqlite::ToSql]) -> Result<()> {
+    pub(super) fn connection(&self) -> &Connection {
+        self.connection
+    }
+
+    /// Returns the time of the transaction.
+    pub(super) fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Notes that the transaction changed a row.
+    pub(super) fn note_write(&self) {
+        self.wrote.set(true);
+    }
+
+    pub(super) fn write(&self, statement: &str, columns: &[&dyn rusqlite::ToSql]) -> Result<()> {
         self.connection.prepare_cached(statement)?.execute(columns)?;
         self.wrote.set(true);
         Ok(())

@@ -7,11 +7,11 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::error::{kind, rolled_back};
-use super::statements;
+use super::{statements, task_statements};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The version of the tables that this program reads and writes.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Opens the file, and creates it and its tables if they are missing.
 pub(super) fn open(path: &Path, timeout: Duration) -> Result<Connection, StoreError> {
@@ -43,14 +43,18 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Creates the tables, or checks their version. Two processes may do that at once.
+/// Creates the tables, adds those of later versions, and checks the version. Two processes may do that at once.
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     let exists = transaction.query_row(statements::TABLES_EXIST, [], |_| Ok(())).optional().map_err(fail)?;
     if exists.is_none() {
         transaction.execute_batch(statements::CREATE_TABLES).map_err(fail)?;
     }
-    let version: i64 = transaction.query_row(statements::VERSION, [], |row| row.get(0)).map_err(fail)?;
+    let version = || transaction.query_row(statements::VERSION, [], |row| row.get::<_, i64>(0)).map_err(fail);
+    if version()? == 1 {
+        transaction.execute_batch(task_statements::CREATE_TABLES).map_err(fail)?;
+    }
+    let version = version()?;
     if version != VERSION {
         let text = format!("the tables have version {version}, this program needs version {VERSION}");
         return Err(StoreError::read(StoreErrorKind::Version, "open", text));

@@ -1,6 +1,6 @@
 //! The statements. Times are microseconds since 1970.
 
-/// The tables of version 1. `phase` is 0 while a leg runs, 1 when it has an outcome, 2 when it was released. `event` of a step is
+/// The tables of version 1, which has no tasks. `phase` is 0 while a leg runs, 1 when it has an outcome, 2 when it was released. `event` of a step is
 /// the number of an attempt that started, or 0 for its end. `seen` is the latest time of any write.
 pub(super) const CREATE_TABLES: &str = "
     CREATE TABLE antiphon_calls (

@@ -1,10 +1,12 @@
 //! The store: each operation is sent to the thread of the file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::options::SqliteOptions;
 use super::rows::Rows;
+use super::tasks::SqliteTasks;
 use super::worker::Worker;
 use crate::blob::BlobDigest;
 use crate::check;
@@ -15,6 +17,7 @@ use crate::key::{CallKey, Owner};
 use crate::row::{Operation, Reply};
 use crate::step::{Appended, StepRecord};
 use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
+use crate::task::TaskStore;
 
 /// A store in one SQLite file, for the processes of one host.
 ///
@@ -135,6 +138,10 @@ impl CallStore for SqliteStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Host
+    }
+
+    fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
+        Some(Arc::new(SqliteTasks { worker: self.worker.clone() }))
     }
 
     fn identity(&self) -> Option<StoreIdentity> {

@@ -128,7 +128,7 @@ async fn a_file_that_cannot_be_used() {
 
     drop(SqliteStore::open(folder.path("later.db"), SqliteOptions::default()).await.unwrap());
     let connection = rusqlite::Connection::open(folder.path("later.db")).unwrap();
-    connection.execute("UPDATE antiphon_store SET version = 2", []).unwrap();
+    connection.execute("UPDATE antiphon_store SET version = 3", []).unwrap();
     assert_eq!(kind_of("later.db").await, StoreErrorKind::Version);
 }
 

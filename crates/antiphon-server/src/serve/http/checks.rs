@@ -227,7 +227,7 @@ pub(crate) fn check_agreement<'a>(
     // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
     let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
     if target.text() != Some(&named) {
-        return Err(differs("Mcp-Name", "params.name or params.uri"));
+        return Err(differs("Mcp-Name", "params.name, params.uri or params.taskId"));
     }
     match param_headers(&named) {
         Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),

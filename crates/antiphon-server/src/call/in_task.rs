@@ -1,0 +1,61 @@
+//! The exchange of a leg with its task: the questions that are asked beside a running step, and the end of the leg.
+
+use crate::{call::leg_runtime::LegRuntime, task_leg::TaskLeg};
+use antiphon_wire::InputRequest;
+use std::task::Context;
+
+/// The exchange of one leg with its task.
+pub(crate) struct TaskExchange<'f> {
+    runtime: &'f LegRuntime,
+    task: &'f TaskLeg,
+    /// The version of the leg's questions that were told.
+    version: Option<u64>,
+}
+
+impl<'f> TaskExchange<'f> {
+    pub(crate) fn new(runtime: &'f LegRuntime, task: &'f TaskLeg) -> Self {
+        Self { runtime, task, version: None }
+    }
+
+    /// Ends the leg soon, if the runner says so. Nothing is delivered: answers come with the next leg.
+    pub(crate) fn receive(&self, cx: &Context<'_>) {
+        if self.task.poll_ends(cx) {
+            self.runtime.with(antiphon_engine::Leg::end_soon);
+        }
+    }
+
+    /// Tells the runner whether the handler knows that the task was cancelled.
+    pub(crate) fn ended(&self) {
+        let is_met = self.runtime.with(|leg| leg.has_met_cancellation());
+        self.task.tell(|news| news.is_cancellation_unmet = !is_met);
+    }
+
+    /// Tells the runner about new questions, while a step runs. Returns true if the handler must be polled again.
+    pub(crate) fn send(&mut self) -> bool {
+        let now = self.runtime.now();
+        let (ended, questions) = self.runtime.with(|leg| {
+            leg.set_now(now);
+            let ended = !leg.has_met_cancellation() && !leg.ends_soon();
+            if ended {
+                // The handler waits for something that is not recorded, so it cannot be told.
+                leg.end_soon();
+            }
+            let version = leg.asks_version();
+            let is_new = self.version != Some(version) && leg.has_running_step();
+            let questions = is_new.then(|| {
+                self.version = Some(version);
+                let asking = leg.asking_slots().into_iter();
+                asking.filter_map(|slot| leg.pending_ask(slot)).collect::<Vec<_>>()
+            });
+            (ended, questions)
+        });
+        if let Some(questions) = questions {
+            // A question that the client does not support ends the leg, once its steps have ended.
+            let supported = |request: &InputRequest| self.task.asks.covers(request.needs());
+            let questions = questions.into_iter().filter(|ask| supported(&ask.request));
+            let questions = questions.map(|ask| (ask.path, ask.request)).collect();
+            self.task.tell(|news| news.questions = Some(questions));
+        }
+        ended
+    }
+}

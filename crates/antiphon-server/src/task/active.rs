@@ -1,0 +1,115 @@
+//! The tasks that this process runs now.
+
+use crate::task_leg::TaskLeg;
+use antiphon_store::TaskKey;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::{Notify, watch};
+
+/// The tasks that this process runs now.
+pub(super) struct ActiveTasks {
+    tasks: Mutex<HashMap<TaskKey, Arc<ActiveTask>>>,
+    /// Their number.
+    count: watch::Sender<usize>,
+}
+
+/// A task that this process runs.
+#[derive(Default)]
+pub(super) struct ActiveTask {
+    /// Wakes the run: there is a message.
+    pub(super) message: Notify,
+    state: Mutex<ActiveState>,
+}
+
+#[derive(Default)]
+struct ActiveState {
+    /// True if something has come since the run looked last.
+    is_dirty: bool,
+    /// The leg that runs.
+    leg: Option<Arc<TaskLeg>>,
+}
+
+impl ActiveTasks {
+    pub(super) fn new() -> Self {
+        Self { tasks: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    /// Adds a task that is not active. Otherwise its leg ends at the next opportunity, and its run looks again.
+    pub(super) fn begin(&self, key: TaskKey) -> Option<Arc<ActiveTask>> {
+        let mut tasks = self.tasks();
+        if let Some(active) = tasks.get(&key) {
+            let mut state = active.state();
+            state.is_dirty = true;
+            if let Some(leg) = &state.leg {
+                leg.end_soon();
+            }
+            active.message.notify_one();
+            return None;
+        }
+        let active = Arc::new(ActiveTask::default());
+        tasks.insert(key, Arc::clone(&active));
+        self.count.send_replace(tasks.len());
+        Some(active)
+    }
+
+    /// Returns true if the task is active.
+    pub(super) fn contains(&self, key: TaskKey) -> bool {
+        self.tasks().contains_key(&key)
+    }
+
+    /// Removes a task whose run is over. Returns false if something has come meanwhile: the run looks again.
+    pub(super) fn end(&self, key: TaskKey, active: &ActiveTask) -> bool {
+        let mut tasks = self.tasks();
+        if std::mem::take(&mut active.state().is_dirty) {
+            return false;
+        }
+        tasks.remove(&key);
+        self.count.send_replace(tasks.len());
+        true
+    }
+
+    /// Removes a task whose run is over in any case.
+    pub(super) fn remove(&self, key: TaskKey) {
+        let mut tasks = self.tasks();
+        tasks.remove(&key);
+        self.count.send_replace(tasks.len());
+    }
+
+    /// Ends the legs that run.
+    pub(super) fn end_legs(&self) {
+        for active in self.tasks().values() {
+            if let Some(leg) = &active.state().leg {
+                leg.end_soon();
+            }
+            active.message.notify_one();
+        }
+    }
+
+    /// Waits until no task runs.
+    pub(super) async fn idle(&self) {
+        // The sender is here, so there is no error.
+        let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, HashMap<TaskKey, Arc<ActiveTask>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ActiveTask {
+    /// Sets the leg that runs.
+    pub(super) fn set_leg(&self, leg: Option<Arc<TaskLeg>>) {
+        self.state().leg = leg;
+    }
+
+    /// Notes that the run looks now.
+    pub(super) fn looks(&self) {
+        self.state().is_dirty = false;
+    }
+
+    fn state(&self) -> MutexGuard<'_, ActiveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,127 @@
+//! The decision about a task between two legs, and after one. No I/O: the run reads and writes.
+
+use super::{
+    run_leg::LegEnd,
+    snapshot::{Cancellation, End, LegInput, Snapshot},
+};
+use crate::task_leg::LegNews;
+use std::time::Duration;
+
+/// The number of legs in a row that may fail for now.
+const FAILURES: u32 = 5;
+/// The number of times that a cancelled task may ask again. Each question is cancelled at once.
+const ASKED_AFTER_CANCELLATION: u32 = 16;
+
+/// What a task does next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A leg runs, with this input.
+    Leg(LegInput),
+    /// The task waits for a message, and until this second at most.
+    Wait(Option<u64>),
+    /// The task is over.
+    End(End),
+}
+
+/// What follows a leg.
+#[derive(Debug)]
+pub(super) enum After {
+    /// The task goes on.
+    Continue,
+    /// The same leg runs again, after this time.
+    Again(Duration),
+    /// The task is over.
+    End(End),
+    /// The server is gone.
+    Gone,
+}
+
+/// Takes answers, by key, into the input of the next leg. Returns true if one of them belongs to an open question.
+pub(super) fn take_answers(
+    snapshot: &mut Snapshot,
+    input: &mut LegInput,
+    answers: Vec<(String, Box<serde_json::value::RawValue>)>,
+) -> bool {
+    let before = input.answers.len();
+    for (key, answer) in answers {
+        // > A server **SHOULD** ignore any `inputResponses` responses mapped to a key that is not currently outstanding
+        if let Some(path) = snapshot.questions.answer(&key) {
+            input.answers.push((path, answer));
+        }
+    }
+    input.answers.len() > before
+}
+
+/// Decides what the task does, with the answers that were taken. `now` is in Unix seconds.
+pub(super) fn next(snapshot: &mut Snapshot, mut input: LegInput, now: u64) -> Next {
+    match snapshot.cancellation {
+        Cancellation::None => {}
+        Cancellation::Requested => {
+            let cancelled = snapshot.questions.cancel();
+            if !snapshot.questions.is_empty() {
+                // A question to the client's model cannot be cancelled by an answer.
+                return Next::End(End::Cancelled);
+            }
+            if cancelled.is_empty() && input.answers.is_empty() {
+                input.refuses_step = true;
+            } else if !cancelled.is_empty() {
+                input.answers.extend(cancelled);
+                snapshot.cancellation = Cancellation::Met { asked: 0 };
+            }
+            return Next::Leg(input);
+        }
+        Cancellation::Met { asked } => {
+            let cancelled = snapshot.questions.cancel();
+            if !snapshot.questions.is_empty() || asked >= ASKED_AFTER_CANCELLATION {
+                return Next::End(End::Cancelled);
+            }
+            if !cancelled.is_empty() {
+                input.answers.extend(cancelled);
+                snapshot.cancellation = Cancellation::Met { asked: asked + 1 };
+            }
+        }
+    }
+    let is_late = snapshot.deadline.is_some_and(|deadline| now > deadline);
+    if snapshot.runs || is_late || !input.answers.is_empty() {
+        return Next::Leg(input);
+    }
+    Next::Wait(snapshot.deadline.map(|deadline| deadline + 1))
+}
+
+/// Takes the end of a leg into the snapshot. `is_draining` is true if this process stops.
+pub(super) fn after(snapshot: &mut Snapshot, end: LegEnd, news: LegNews, is_draining: bool) -> After {
+    if let Some(status) = news.status {
+        snapshot.status = Some(status);
+    }
+    let refused = snapshot.leg.as_ref().is_some_and(|leg| leg.refuses_step);
+    if refused && !news.is_cancellation_unmet && !matches!(end, LegEnd::Again(_) | LegEnd::Gone) {
+        snapshot.cancellation = Cancellation::Met { asked: 0 };
+    }
+    let is_cancelled = matches!(snapshot.cancellation, Cancellation::Met { .. });
+    match end {
+        LegEnd::Completed(_) | LegEnd::Failed(_) if is_cancelled => After::End(End::Cancelled),
+        LegEnd::Completed(result) => After::End(End::Completed(result)),
+        LegEnd::Failed(error) => After::End(End::Failed(error)),
+        LegEnd::Round(requests, state) => {
+            let is_unmet = refused && !is_cancelled;
+            // The handler waits for something that is not recorded: it is gone, and its guards have run.
+            if is_unmet && requests.is_empty() && !is_draining {
+                return After::End(End::Cancelled);
+            }
+            (snapshot.state, snapshot.leg, snapshot.failures) = (state, None, 0);
+            snapshot.runs = requests.is_empty();
+            snapshot.questions.replace(requests.iter());
+            snapshot.deadline = news.deadline;
+            After::Continue
+        }
+        LegEnd::Again(time) => After::Again(time),
+        LegEnd::FailedForNow(error) => {
+            snapshot.failures += 1;
+            if snapshot.failures >= FAILURES {
+                return After::End(if is_cancelled { End::Cancelled } else { End::Failed(error) });
+            }
+            After::Again(Duration::from_secs(1 << (snapshot.failures - 1)))
+        }
+        LegEnd::Gone => After::Gone,
+    }
+}

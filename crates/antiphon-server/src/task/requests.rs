@@ -1,0 +1,156 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel`.
+
+use super::{
+    id,
+    snapshot::{Message, Snapshot},
+    tasks::{Tasks, wake},
+    view,
+};
+use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings};
+use antiphon_seal::Principal;
+use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent};
+use antiphon_wire::{DetailedTask, InputResponses, StringMember, escaped};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The settings of a tool, by its name.
+type SettingsOf<'a> = &'a (dyn Fn(&str) -> Option<&'a Settings> + Sync);
+
+/// A task of the caller.
+struct Addressed<'s> {
+    tasks: &'s Tasks,
+    key: TaskKey,
+    row: TaskRow,
+    snapshot: Snapshot,
+    principal: Option<Principal>,
+}
+
+/// Returns the state of a task.
+pub(crate) async fn get(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+    settings: SettingsOf<'_>,
+) -> Result<DetailedTask, Refusal> {
+    let Addressed { key, row, snapshot, .. } = addressed(server, request, caller, settings).await?;
+    Ok(view::detailed(server, key, &row, snapshot))
+}
+
+/// Takes answers to open questions of a task. Others are ignored.
+pub(crate) async fn update(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+    settings: SettingsOf<'_>,
+) -> Result<(), Refusal> {
+    let addressed = addressed(server, request, caller, settings).await?;
+    let text = request.params.input_responses.map_or("", RawValue::get);
+    let responses: InputResponses =
+        serde_json::from_str(text).map_err(|_| Refusal::params("params.inputResponses must be an object"))?;
+    let view = view::detailed(server, addressed.key, &addressed.row, addressed.snapshot.clone());
+    let open = view.input_requests().cloned().unwrap_or_default();
+    let answers: Vec<(String, Box<RawValue>)> = responses
+        .iter()
+        .filter(|(key, _)| open.get(key).is_some())
+        .map(|(key, answer)| (key.to_owned(), answer.to_owned()))
+        .collect();
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let tool = settings(&addressed.snapshot.request.name);
+    if tool.is_some_and(|tool| !tool.approved_by.permits(addressed.principal.as_ref())) {
+        return Err(Refusal::NotApprover);
+    }
+    send(server, &addressed, &Message::Answers(answers)).await
+}
+
+/// Asks to cancel a task. A task that is over stays as it is.
+pub(crate) async fn cancel(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+    settings: SettingsOf<'_>,
+) -> Result<(), Refusal> {
+    let addressed = addressed(server, request, caller, settings).await?;
+    let is_known = |message: &antiphon_store::TaskMessage| {
+        matches!(Message::open(server, addressed.key, &message.body), Some(Message::Cancel))
+    };
+    if addressed.row.is_final || addressed.row.messages.iter().any(is_known) {
+        return Ok(());
+    }
+    send(server, &addressed, &Message::Cancel).await
+}
+
+async fn send(server: &Arc<Runtime>, addressed: &Addressed<'_>, message: &Message) -> Result<(), Refusal> {
+    let Addressed { tasks, key, .. } = addressed;
+    let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
+    match tasks.store.send(*key, &sealed, &tasks.options.limits).await {
+        Ok(TaskSent::Queued) => {
+            tasks.changed(*key);
+            wake(server, *key);
+            Ok(())
+        }
+        Ok(TaskSent::Final) => Ok(()),
+        Ok(TaskSent::NotFound) => Err(not_found()),
+        Err(error) => {
+            tracing::error!(task = %key, error = %escaped(&error), "a message to a task was not stored");
+            Err(if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store })
+        }
+    }
+}
+
+/// Returns the task that the request names, if it is one of the caller.
+///
+/// > Servers **MUST** perform authentication and authorization checks on each task-related request
+async fn addressed<'s>(
+    server: &'s Arc<Runtime>,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+    settings: SettingsOf<'_>,
+) -> Result<Addressed<'s>, Refusal> {
+    // The dispatcher knows the method only if there are tasks.
+    let tasks = server.tasks.as_ref().ok_or_else(|| Refusal::Method(request.method.to_string()))?;
+    // > Servers **MUST** return this error for non-declaring clients issuing `tasks/get`, `tasks/update`, and
+    // > `tasks/cancel` requests.
+    if !request.meta.tasks {
+        return Err(Refusal::TaskExtension);
+    }
+    let principal = server.identified(&request.method, caller)?;
+    let id = request.params.task_id.as_ref();
+    let id = id.ok_or_else(|| Refusal::params("params.taskId is missing"))?;
+    let id = StringMember::text(id).ok_or_else(|| Refusal::params("params.taskId must be a string"))?;
+    let key = id::parse(id).ok_or_else(not_found)?;
+    let (row, snapshot) = load(server, tasks, key, principal.as_ref()).await?.ok_or_else(not_found)?;
+    if let Some(settings) = settings(&snapshot.request.name) {
+        server.require_scopes(&settings.scopes, caller)?;
+    }
+    Ok(Addressed { tasks, key, row, snapshot, principal })
+}
+
+/// Returns a task, or nothing if this caller has no such task.
+pub(super) async fn load(
+    server: &Arc<Runtime>,
+    tasks: &Tasks,
+    key: TaskKey,
+    principal: Option<&Principal>,
+) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
+    let row = tasks.store.load(key).await.map_err(|error| {
+        tracing::error!(task = %key, error = %escaped(&error), "a task cannot be loaded");
+        Refusal::Store
+    })?;
+    let Some(row) = row else { return Ok(None) };
+    let snapshot = Snapshot::open(server, key, &row.snapshot);
+    let snapshot = snapshot.filter(|snapshot| {
+        let is_of_caller = snapshot.is_of(principal);
+        if !is_of_caller {
+            tracing::warn!(task = %key, "a request for a task of another caller: refused as unknown");
+        }
+        is_of_caller
+    });
+    Ok(snapshot.map(|snapshot| (row, snapshot)))
+}
+
+/// The same for a task of another caller, so that nobody learns which tasks there are.
+fn not_found() -> Refusal {
+    Refusal::params("Task not found")
+}

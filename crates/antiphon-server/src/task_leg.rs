@@ -1,0 +1,102 @@
+//! The connection between a running leg of a task and the runner of the task.
+
+use antiphon_seal::Principal;
+use antiphon_wire::{AskSupport, InputRequest};
+use futures_util::task::AtomicWaker;
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Context,
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// One leg of a task: what the runner gives to the leg, and what the leg tells the runner while it runs.
+pub(crate) struct TaskLeg {
+    /// The caller who created the task.
+    pub(crate) principal: Option<Principal>,
+    /// The questions that the client of the creating request supports.
+    pub(crate) asks: AskSupport,
+    /// True if the first new step of this leg is refused: the task was cancelled.
+    pub(crate) refuses_step: bool,
+    /// The time for which the state of this leg is accepted.
+    pub(crate) state_ttl: Duration,
+    ends: AtomicBool,
+    waker: AtomicWaker,
+    news: Mutex<LegNews>,
+    changed: Notify,
+}
+
+/// The news of a running leg.
+#[derive(Debug, Default)]
+pub(crate) struct LegNews {
+    /// The questions that are asked while a step runs, with their paths, if they have changed.
+    pub(crate) questions: Option<Vec<(String, InputRequest)>>,
+    /// The text of the last progress, if there was one.
+    pub(crate) status: Option<String>,
+    /// The second at which the first question of the round expires, in Unix seconds.
+    pub(crate) deadline: Option<u64>,
+    /// True if the leg was to refuse a step, and the handler began none.
+    pub(crate) is_cancellation_unmet: bool,
+}
+
+impl TaskLeg {
+    pub(crate) fn new(
+        principal: Option<Principal>,
+        asks: AskSupport,
+        refuses_step: bool,
+        state_ttl: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            principal,
+            asks,
+            refuses_step,
+            state_ttl,
+            ends: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+            news: Mutex::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Ends the leg as soon as no step runs.
+    pub(crate) fn end_soon(&self) {
+        self.ends.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    /// Returns whether the leg is to end. If not, the task of this context is woken when it is.
+    pub(crate) fn poll_ends(&self, cx: &Context<'_>) -> bool {
+        self.waker.register(cx.waker());
+        self.ends.load(Ordering::Acquire)
+    }
+
+    /// Changes the news, and wakes the runner.
+    pub(crate) fn tell(&self, change: impl FnOnce(&mut LegNews)) {
+        change(&mut self.news());
+        self.changed.notify_one();
+    }
+
+    /// Takes the news.
+    pub(crate) fn take_news(&self) -> LegNews {
+        std::mem::take(&mut self.news())
+    }
+
+    /// Waits for news.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn news(&self) -> MutexGuard<'_, LegNews> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for TaskLeg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskLeg").field("refuses_step", &self.refuses_step).finish_non_exhaustive()
+    }
+}

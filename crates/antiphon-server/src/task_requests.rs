@@ -1,0 +1,48 @@
+//! The requests of tasks: each leg of a task is a request to its own server.
+
+use crate::{
+    Caller, Received, Server,
+    dispatch::route::{RouteOutcome, result_of},
+    refusal::Refusal,
+    request::receive::receive,
+    server::Inner,
+    task::RunLeg,
+    task_leg::TaskLeg,
+};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use serde_json::value::RawValue;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The server of tasks. It is set after the server was built, and does not keep it alive.
+#[derive(Clone, Default)]
+pub(crate) struct OwnServer(Arc<OnceLock<Weak<Inner>>>);
+
+impl OwnServer {
+    pub(crate) fn set(&self, server: &Server) {
+        // It is set once.
+        let _ = self.0.set(Arc::downgrade(&server.0));
+    }
+}
+
+impl RunLeg for OwnServer {
+    fn run<'a>(
+        &'a self,
+        message: &'a [u8],
+        leg: &'a Arc<TaskLeg>,
+    ) -> BoxFuture<'a, Option<Result<Box<RawValue>, Refusal>>> {
+        async move {
+            let server = Server(self.0.get()?.upgrade()?);
+            let Ok(Received::Request(request)) = receive(message, false) else {
+                tracing::error!("the request of a task cannot be read");
+                return Some(Err(Refusal::Internal));
+            };
+            let routed = server.route(&server.offered(), &request, &Caller::of_task(leg)).await;
+            Some(match routed {
+                Ok(RouteOutcome::Body(body)) => result_of(&body),
+                Ok(RouteOutcome::Open(_)) => Err(Refusal::Internal),
+                Err(refusal) => Err(refusal),
+            })
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,228 @@
+//! The rows of tasks within one transaction.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, Result, Row, params};
+
+use super::rows::Rows;
+use super::task_statements as statements;
+use crate::clock::Micros;
+use crate::key::RunnerId;
+use crate::task::state::{Claimed, Lease, Lost, Plan, RowState};
+use crate::task::{
+    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent,
+    TaskSummary, TaskUpdate,
+};
+
+/// A limit that is reached: its name, and its value.
+pub(super) type Full = (&'static str, usize);
+
+impl Rows<'_> {
+    pub(super) fn create_task(
+        &self,
+        new: &NewTask,
+        limits: &TaskLimits,
+    ) -> Result<std::result::Result<TaskCreated, Full>> {
+        if self.find_task(new.task)?.is_some() {
+            return Ok(Ok(TaskCreated::Existing));
+        }
+        let count = |statement: &str, columns: &[&dyn rusqlite::ToSql]| -> Result<usize> {
+            self.connection().prepare_cached(statement)?.query_row(columns, |row| row.get(0))
+        };
+        let now = self.now().get();
+        if count(statements::OPEN, params![now])? >= limits.tasks {
+            return Ok(Err(("tasks", limits.tasks)));
+        }
+        if count(statements::OPEN_OF_OWNER, params![now, new.owner.as_bytes()])? >= limits.tasks_of_owner {
+            return Ok(Err(("tasks of one owner", limits.tasks_of_owner)));
+        }
+        // The row of an earlier task with this key is gone.
+        self.write(statements::DELETE, params![new.task.as_bytes()])?;
+        let columns = params![new.task.as_bytes(), new.owner.as_bytes(), new.snapshot, now];
+        self.write(statements::CREATE, columns)?;
+        self.write_task(new.task, &RowState::new(self.now(), new.ttl))?;
+        Ok(Ok(TaskCreated::First))
+    }
+
+    pub(super) fn load_task(&self, task: TaskKey) -> Result<Option<TaskRow>> {
+        self.find_task(task)?.map(|state| self.whole(task, &state)).transpose()
+    }
+
+    pub(super) fn send_to_task(
+        &self,
+        task: TaskKey,
+        body: &[u8],
+        limits: &TaskLimits,
+    ) -> Result<std::result::Result<TaskSent, Full>> {
+        let Some(mut state) = self.find_task(task)? else { return Ok(Ok(TaskSent::NotFound)) };
+        if state.is_final() {
+            return Ok(Ok(TaskSent::Final));
+        }
+        let (messages, bytes) = self.queue(task, 0)?;
+        if messages >= limits.messages {
+            return Ok(Err(("messages", limits.messages)));
+        }
+        if bytes + body.len() > limits.message_bytes {
+            return Ok(Err(("bytes of messages", limits.message_bytes)));
+        }
+        let number = state.send(self.now());
+        self.write(statements::ADD_MESSAGE, params![task.as_bytes(), number, body])?;
+        self.write_task(task, &state)?;
+        Ok(Ok(TaskSent::Queued))
+    }
+
+    pub(super) fn claim_task(&self, task: TaskKey, runner: RunnerId, lease: Duration) -> Result<TaskClaim> {
+        let Some(mut state) = self.find_task(task)? else { return Ok(TaskClaim::NotFound) };
+        Ok(match state.claim(runner, lease, self.now()) {
+            Claimed::Fresh(number) => {
+                self.write_task(task, &state)?;
+                TaskClaim::Fresh(TaskFence::new(task, number), self.whole(task, &state)?)
+            }
+            Claimed::Held(retry_after) => TaskClaim::Held { retry_after },
+            Claimed::Final => TaskClaim::Final,
+        })
+    }
+
+    pub(super) fn renew_task(
+        &self,
+        fence: &TaskFence,
+        lease: Duration,
+    ) -> Result<std::result::Result<(), Lost>> {
+        let Some(mut state) = self.find_task(fence.task())? else { return Ok(Err(Lost)) };
+        let renewed = state.renew(fence.number(), lease, self.now());
+        if renewed.is_ok() {
+            self.write_task(fence.task(), &state)?;
+        }
+        Ok(renewed)
+    }
+
+    pub(super) fn update_task(
+        &self,
+        fence: &TaskFence,
+        update: &TaskUpdate,
+    ) -> Result<std::result::Result<(), Lost>> {
+        let task = fence.task();
+        let Some(mut state) = self.find_task(task)? else { return Ok(Err(Lost)) };
+        let (messages, _) = self.queue(task, update.taken)?;
+        if state.update(fence.number(), update, messages > 0, self.now()).is_err() {
+            return Ok(Err(Lost));
+        }
+        let taken = if state.is_final() { state.numbered } else { update.taken };
+        self.write(statements::TAKE_MESSAGES, params![task.as_bytes(), taken])?;
+        self.write(statements::WRITE_SNAPSHOT, params![task.as_bytes(), update.snapshot])?;
+        self.write_task(task, &state)?;
+        Ok(Ok(()))
+    }
+
+    pub(super) fn due_tasks(&self, limit: usize) -> Result<Vec<TaskKey>> {
+        let mut statement = self.connection().prepare_cached(statements::DUE)?;
+        let columns = params![self.now().get(), i64::try_from(limit).unwrap_or(i64::MAX)];
+        let due = statement.query_map(columns, |row| row.get(0).map(TaskKey::from_bytes))?;
+        due.collect()
+    }
+
+    pub(super) fn list_tasks(&self, limit: usize) -> Result<Vec<TaskSummary>> {
+        let mut statement = self.connection().prepare_cached(statements::LIST)?;
+        let columns = params![self.now().get(), i64::try_from(limit).unwrap_or(i64::MAX)];
+        let now = self.now();
+        let rows = statement.query_map(columns, |row| {
+            let state = state_of(row)?;
+            Ok(TaskSummary {
+                age: now.since(state.created),
+                unchanged_for: now.since(state.changed),
+                rest: state.expires.map(|expires| expires.since(now)),
+                messages: row.get(12)?,
+                snapshot_bytes: row.get(11)?,
+                claims: state.fence,
+                ..TaskSummary::new(TaskKey::from_bytes(row.get(10)?), state.state(now))
+            })
+        })?;
+        rows.collect()
+    }
+
+    pub(super) fn sweep_tasks(&self, limit: usize) -> Result<usize> {
+        let columns = params![self.now().get(), i64::try_from(limit).unwrap_or(i64::MAX)];
+        let swept = self.connection().prepare_cached(statements::SWEEP)?.execute(columns)?;
+        if swept > 0 {
+            self.note_write();
+        }
+        Ok(swept)
+    }
+
+    /// Returns the number of messages above this number, and of their bytes.
+    fn queue(&self, task: TaskKey, above: u64) -> Result<(usize, usize)> {
+        let columns = params![task.as_bytes(), above];
+        let mut statement = self.connection().prepare_cached(statements::QUEUE)?;
+        statement.query_row(columns, |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    fn find_task(&self, task: TaskKey) -> Result<Option<RowState>> {
+        let mut statement = self.connection().prepare_cached(statements::FIND)?;
+        statement.query_row(params![task.as_bytes(), self.now().get()], state_of).optional()
+    }
+
+    fn whole(&self, task: TaskKey, state: &RowState) -> Result<TaskRow> {
+        let mut statement = self.connection().prepare_cached(statements::MESSAGES)?;
+        let messages = statement.query_map(params![task.as_bytes()], |row| {
+            Ok(TaskMessage { number: row.get(0)?, body: row.get(1)? })
+        })?;
+        Ok(TaskRow {
+            messages: messages.collect::<Result<_>>()?,
+            snapshot: self
+                .connection()
+                .prepare_cached(statements::SNAPSHOT)?
+                .query_row(params![task.as_bytes()], |row| row.get(0))?,
+            version: state.version,
+            is_final: state.is_final(),
+            is_held: state.is_held(self.now()),
+        })
+    }
+
+    fn write_task(&self, task: TaskKey, state: &RowState) -> Result<()> {
+        let (plan, plan_at) = match state.plan {
+            Plan::Ready(since) => (0, Some(since)),
+            Plan::Waits(until) => (1, until),
+            Plan::Final => (2, None),
+        };
+        let columns = params![
+            task.as_bytes(),
+            state.version,
+            state.numbered,
+            state.fence,
+            state.lease.map(|lease| *lease.runner.as_bytes()),
+            state.lease.map(|lease| lease.until.get()),
+            plan,
+            plan_at.map(Micros::get),
+            state.due_at().map(Micros::get),
+            state.expires.map(Micros::get),
+            state.changed.get(),
+        ];
+        self.write(statements::WRITE, columns)
+    }
+}
+
+/// Reads the columns of [`statements::FIND`].
+fn state_of(row: &Row<'_>) -> Result<RowState> {
+    let moment =
+        |at: usize| -> Result<Option<Micros>> { Ok(row.get::<_, Option<i64>>(at)?.map(Micros::new)) };
+    let plan = match (row.get(5)?, moment(6)?) {
+        (0, since) => Plan::Ready(since.unwrap_or_default()),
+        (1, until) => Plan::Waits(until),
+        (2, _) => Plan::Final,
+        (other, _) => return Err(rusqlite::Error::IntegralValueOutOfRange(5, other)),
+    };
+    let lease = match (row.get::<_, Option<[u8; 16]>>(3)?, moment(4)?) {
+        (Some(runner), Some(until)) => Some(Lease { runner: RunnerId::from_bytes(runner), until }),
+        _ => None,
+    };
+    Ok(RowState {
+        version: row.get(0)?,
+        numbered: row.get(1)?,
+        fence: row.get(2)?,
+        lease,
+        plan,
+        expires: moment(7)?,
+        created: moment(8)?.unwrap_or_default(),
+        changed: moment(9)?.unwrap_or_default(),
+    })
+}
