@@ -55,7 +55,7 @@ for (const [what, wanted, found] of [
 
 const listed = (names) => `Server scenarios (test against a server):\n${names.map((name) => `  - ${name} [x]\n`).join("")}\n`;
 const names = Object.keys(EXPECTED[newest].server);
-const beside = "Run and reported, but never scored:\n  extension (1):\n    - tasks-x [server]\n";
+const beside = "Run and reported, but never scored:\n  extension (1):\n    - tasks-status-notifications [server]\n";
 for (const [what, required, known, wanted] of [
     ["the lists we know", listed(names) + beside, listed(names), null],
     ["a pending one", `${listed(names.slice(1))}${beside}    - ${names[0]} [server]\n`, listed(names), null],

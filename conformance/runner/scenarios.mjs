@@ -11,7 +11,7 @@ export const REVISIONS = Object.keys(EXPECTED);
 
 /** What is not judged here, and why. */
 const LEFT_OUT = {
-    server: [/^tasks-/], // an extension we do not have
+    server: [/^tasks-status-notifications$/], // the suite skips all its checks
     client: [/^auth\//], // authorization is not built yet
 };
 
@@ -32,10 +32,13 @@ export function scenarios(revision, required, known, side) {
     const [scored, reported] = [section(required, side), beside(required, side)];
     const ours = [...scored, ...reported].filter((name) => !leftOut(name, side));
     const all = section(known, side).filter((name) => !leftOut(name, side));
-    same(ours, all, `the suite's two lists of ${side} scenarios of ${revision} differ`);
+    same(ours.filter((name) => !isExtension(name)), all.filter((name) => !isExtension(name)), `the suite's two lists of ${side} scenarios of ${revision} differ`);
     same(ours, Object.keys(EXPECTED[revision][side]), `the suite's ${side} scenarios of ${revision} are not those of expected.json`);
     return ours;
 }
+
+/** The second list has no scenarios of extensions. */
+const isExtension = (name) => /^tasks-/.test(name);
 
 const leftOut = (name, side) => LEFT_OUT[side].some((pattern) => pattern.test(name));
 

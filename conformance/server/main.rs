@@ -16,6 +16,7 @@ mod prompts;
 mod questions_by_hand;
 mod resources;
 mod samples;
+mod tasks;
 
 use antiphon::{
     serve::{
@@ -74,6 +75,7 @@ fn everything(options: &Options, end: &Arc<Notify>) -> Result<Server, BuildError
     let builder = awaited_questions::add(builder);
     let builder = prompts::add(builder);
     let builder = resources::add(builder);
+    let builder = tasks::add(builder);
     let builder = if options.extra { extra::add(builder, Arc::clone(end)) } else { builder };
     options.apply(builder).build()
 }

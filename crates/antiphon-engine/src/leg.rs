@@ -6,6 +6,7 @@ mod by_hand;
 mod checkpoint;
 mod dry_run;
 mod end;
+mod end_soon;
 mod history;
 mod next_action;
 mod notes;
@@ -384,31 +385,6 @@ impl Leg {
         if matches!(self.status, Status::Running) {
             self.status = Status::Stopping(stop);
         }
-    }
-
-    /// Ends the leg as soon as no step runs, with the questions that are asked then. No new step begins. The driver polls
-    /// once more.
-    pub fn end_soon(&mut self) {
-        self.setup.anchor = true;
-        self.ends_soon = true;
-    }
-
-    /// Ends the leg as [`end_soon`](Self::end_soon) does, from a future of the handler. The leg stops with an error if the future
-    /// is inside of a step.
-    pub fn end_for_task(&mut self, site: CallSite) {
-        if !self.is_in_step(EntryKind::Checkpoint, "into_task", site) && !self.is_over() {
-            self.end_soon();
-        }
-    }
-
-    /// Returns `true` if [`end_soon`](Self::end_soon) was called.
-    pub fn ends_soon(&self) -> bool {
-        self.ends_soon
-    }
-
-    /// Returns `true` if the handler has met the cancellation of its task, or there is none.
-    pub fn has_met_cancellation(&self) -> bool {
-        !self.setup.refuse_step
     }
 
     /// Cancels the leg: nothing resolves from now on, and no attempt of a step begins.

@@ -20,7 +20,8 @@ use crate::{
     server::Inner,
     session::Sessions,
     settings::Level,
-    task::{self, Tasks},
+    task,
+    task_registry::Tasks,
     task_requests::OwnServer,
 };
 use antiphon_seal::{KeyRing, Sealer};

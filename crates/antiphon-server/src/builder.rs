@@ -7,7 +7,7 @@ use crate::{
     define::{Offer, Offered, States},
     identity::caller::Identity,
     runtime::{Load, ShedWhen, replay::Replay, state_only::StateOnly},
-    task::TaskSettings,
+    task_registry::TaskSettings,
 };
 use antiphon_seal::{Codec, KeyRing, Principal};
 use antiphon_wire::{Icon, Implementation};

@@ -55,7 +55,9 @@ mod store_settings;
 mod subscribe;
 mod task;
 mod task_leg;
+mod task_registry;
 mod task_requests;
+mod task_settings;
 #[doc(hidden)]
 pub mod test_hooks;
 
@@ -98,7 +100,7 @@ pub use sealing::KeysError;
 pub use server::Server;
 pub use settings::{OnVersion, TaskMode};
 pub use step_error::StepError;
-pub use task::TaskOptions;
+pub use task_registry::TaskOptions;
 
 #[cfg(feature = "http")]
 pub(crate) use identity::scopes::is_scope;

@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     pub(crate) scopes: Vec<String>,
     /// The callers whose answers are accepted.
     pub(crate) approved_by: ApprovedBy,
-    /// Whether calls become tasks.
+    /// The rule by which calls become tasks.
     pub(crate) task: TaskMode,
     /// The time after which a call becomes a task by itself.
     pub(crate) promote_after: Option<Duration>,
@@ -42,7 +42,7 @@ pub(crate) enum Level {
     WriteAhead,
 }
 
-/// Whether the calls of a tool become tasks, which go on while no client is connected.
+/// The rule by which the calls of a tool become tasks, which go on while no client is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskMode {

@@ -75,7 +75,7 @@ impl TaskLeg {
     }
 
     /// Changes the news, and wakes the runner.
-    pub(crate) fn tell(&self, change: impl FnOnce(&mut LegNews)) {
+    pub(crate) fn report(&self, change: impl FnOnce(&mut LegNews)) {
         change(&mut self.news());
         self.changed.notify_one();
     }

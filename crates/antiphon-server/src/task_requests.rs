@@ -6,8 +6,8 @@ use crate::{
     refusal::Refusal,
     request::receive::receive,
     server::Inner,
-    task::RunLeg,
     task_leg::TaskLeg,
+    task_registry::RunLeg,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::value::RawValue;

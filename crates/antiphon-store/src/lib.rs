@@ -13,8 +13,10 @@ mod blob;
 mod check;
 mod clock;
 mod error;
+mod future;
 #[doc(hidden)]
 pub mod mutant;
+mod reach;
 mod row;
 
 mod memory;

@@ -1,21 +1,17 @@
 //! The trait of stores: one row per call, claimed under a lease with a fence.
 
 use std::fmt::Debug;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::blob::BlobDigest;
 use crate::claim::{Claim, ClaimRequest, Fence};
-use crate::error::StoreError;
+pub use crate::future::StoreFuture;
 use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
+pub use crate::reach::StoreReach;
 use crate::step::{Appended, StepRecord};
 use crate::task::TaskStore;
-
-/// The future of a store's operation.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A store of calls: one row per call, its steps, and blobs.
 ///
@@ -124,15 +120,4 @@ impl Swept {
     pub fn is_partial(&self, limit: usize) -> bool {
         self.calls >= limit || self.blobs >= limit
     }
-}
-
-/// The set of processes that see the rows of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StoreReach {
-    /// Only this process. If several instances share sealing keys, each would run the same leg.
-    Process,
-    /// The processes of one host.
-    Host,
-    /// All instances.
-    Fleet,
 }

@@ -5,8 +5,9 @@ pub(crate) mod state;
 use std::fmt;
 use std::time::Duration;
 
+use crate::future::StoreFuture;
 use crate::key::{Owner, RunnerId};
-use crate::store::{StoreFuture, StoreReach};
+use crate::reach::StoreReach;
 
 /// A store of tasks, for one machine: the rows of the embedded task engine.
 ///
@@ -233,13 +234,13 @@ pub struct TaskUpdate {
     pub snapshot: Vec<u8>,
     /// The number of the last message that the snapshot contains; 0 for none.
     pub taken: u64,
-    /// What follows.
+    /// The plan of the task.
     pub next: TaskNext,
     /// True if the lease stays: the run goes on.
     pub keeps_lease: bool,
 }
 
-/// What follows for a task.
+/// The plan of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskNext {
     /// The task runs on: it is due whenever no lease holds it.
@@ -312,7 +313,7 @@ pub struct TaskSummary {
     pub unchanged_for: Duration,
     /// The rest of the time for which the row exists; `None` for a task without a limit that is not final.
     pub rest: Option<Duration>,
-    /// What follows.
+    /// The state of the row.
     pub state: TaskState,
     /// The number of messages in the queue.
     pub messages: usize,

@@ -80,6 +80,14 @@ impl LegCarrier {
         }
     }
 
+    /// Returns the limits of a leg. The legs of a task cost no client anything.
+    pub(crate) fn limits(&self, limits: antiphon_engine::Limits) -> antiphon_engine::Limits {
+        match self {
+            Self::Sealed | Self::Pushed(_) => limits,
+            Self::Task(_) => antiphon_engine::Limits { legs: u16::MAX, state_only: u8::MAX, ..limits },
+        }
+    }
+
     /// Ends the event stream of the call, if the call can continue without it.
     pub(crate) fn close_stream(&self) {
         match self {

@@ -64,7 +64,7 @@ impl Emitter {
         *reached = Some(value);
         if let Receiver::Task(task) = &self.to {
             let text = status_of(value, total, message);
-            return task.tell(|news| news.status = Some(text));
+            return task.report(|news| news.status = Some(text));
         }
         let mut params = ProgressParams::new(progress.token.clone(), number);
         params.total = total.and_then(Number::from_f64);

@@ -27,7 +27,7 @@ impl<'f> TaskExchange<'f> {
     /// Tells the runner whether the handler knows that the task was cancelled.
     pub(crate) fn ended(&self) {
         let is_met = self.runtime.with(|leg| leg.has_met_cancellation());
-        self.task.tell(|news| news.is_cancellation_unmet = !is_met);
+        self.task.report(|news| news.is_cancellation_unmet = !is_met);
     }
 
     /// Tells the runner about new questions, while a step runs. Returns true if the handler must be polled again.
@@ -54,7 +54,7 @@ impl<'f> TaskExchange<'f> {
             let supported = |request: &InputRequest| self.task.asks.covers(request.needs());
             let questions = questions.into_iter().filter(|ask| supported(&ask.request));
             let questions = questions.map(|ask| (ask.path, ask.request)).collect();
-            self.task.tell(|news| news.questions = Some(questions));
+            self.task.report(|news| news.questions = Some(questions));
         }
         ended
     }

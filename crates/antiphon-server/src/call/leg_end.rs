@@ -91,9 +91,9 @@ fn failed<T>(
 }
 
 /// Tells the runner of a task what it cannot see in the state of the next leg.
-pub(crate) fn tell_task(task: &TaskLeg, left: &LegOutput) {
+pub(crate) fn report_to_task(task: &TaskLeg, left: &LegOutput) {
     let deadline = left.record.asked().iter().filter_map(AskRecord::deadline).min();
-    task.tell(|news| news.deadline = deadline);
+    task.report(|news| news.deadline = deadline);
 }
 
 /// Returns the key of the task that this leg has become, if it was to become one: derived from the call and the leg, so that a

@@ -28,7 +28,7 @@ pub(crate) fn setup(
     let settings = admitted.leg().settings;
     let task = admitted.leg().caller.task;
     Setup {
-        limits: limits(server, carrier),
+        limits: carrier.limits(server.engine_limits()),
         delivery: carrier.delivery(),
         purpose,
         migration: settings.migration.clone(),
@@ -37,15 +37,6 @@ pub(crate) fn setup(
         in_task: task.is_some(),
         refuse_step: task.is_some_and(|task| task.refuses_step),
         now: seconds(server.clock.now()),
-    }
-}
-
-/// Returns the limits of a leg. The legs of a task cost no client anything.
-fn limits(server: &Runtime, carrier: &LegCarrier) -> antiphon_engine::Limits {
-    let limits = server.engine_limits();
-    match carrier {
-        LegCarrier::Sealed | LegCarrier::Pushed(_) => limits,
-        LegCarrier::Task(_) => antiphon_engine::Limits { legs: u16::MAX, state_only: u8::MAX, ..limits },
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     runtime::{replay::Replay, state_only::StateOnly},
     sealing::Sealing,
     subscribe::registry::SubscriptionRegistry,
-    task::Tasks,
+    task_registry::Tasks,
 };
 use antiphon_seal::{Call, EntropyError, Principal};
 use antiphon_wire::escaped;

@@ -19,24 +19,19 @@
 //! state stays in the row. So a task that is promoted, recovered after a crash, or taken over by another process begins its next leg
 //! in the same way.
 
-mod active;
 mod id;
 mod next;
-mod options;
 mod questions;
 mod requests;
 mod run;
 mod run_leg;
 mod snapshot;
 mod start;
-mod tasks;
 mod view;
+mod wake;
 mod watch;
 
-pub use options::TaskOptions;
-pub(crate) use options::TaskSettings;
 pub(crate) use requests::{cancel, get, update};
-pub(crate) use run_leg::RunLeg;
 pub(crate) use start::{promote, required, start};
-pub(crate) use tasks::{Tasks, begin};
+pub(crate) use wake::begin;
 pub(crate) use watch::TaskWatch;

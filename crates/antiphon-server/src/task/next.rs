@@ -12,7 +12,7 @@ const FAILURES: u32 = 5;
 /// The number of times that a cancelled task may ask again. Each question is cancelled at once.
 const ASKED_AFTER_CANCELLATION: u32 = 16;
 
-/// What a task does next.
+/// The next action of a task.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A leg runs, with this input.
@@ -23,7 +23,7 @@ pub(super) enum Next {
     End(End),
 }
 
-/// What follows a leg.
+/// The action after a leg.
 #[derive(Debug)]
 pub(super) enum After {
     /// The task goes on.

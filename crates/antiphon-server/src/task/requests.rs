@@ -3,10 +3,10 @@
 use super::{
     id,
     snapshot::{Message, Snapshot},
-    tasks::{Tasks, wake},
     view,
+    wake::wake,
 };
-use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings};
+use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings, task_registry::Tasks};
 use antiphon_seal::Principal;
 use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent};
 use antiphon_wire::{DetailedTask, InputResponses, StringMember, escaped};
@@ -93,7 +93,7 @@ async fn send(server: &Arc<Runtime>, addressed: &Addressed<'_>, message: &Messag
         Ok(TaskSent::Final) => Ok(()),
         Ok(TaskSent::NotFound) => Err(not_found()),
         Err(error) => {
-            tracing::error!(task = %key, error = %escaped(&error), "a message to a task was not stored");
+            tracing::error!(task = %escaped(&key), error = %escaped(&error), "a message to a task was not stored");
             Err(if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store })
         }
     }
@@ -135,7 +135,7 @@ pub(super) async fn load(
     principal: Option<&Principal>,
 ) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
     let row = tasks.store.load(key).await.map_err(|error| {
-        tracing::error!(task = %key, error = %escaped(&error), "a task cannot be loaded");
+        tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
         Refusal::Store
     })?;
     let Some(row) = row else { return Ok(None) };
@@ -143,7 +143,7 @@ pub(super) async fn load(
     let snapshot = snapshot.filter(|snapshot| {
         let is_of_caller = snapshot.is_of(principal);
         if !is_of_caller {
-            tracing::warn!(task = %key, "a request for a task of another caller: refused as unknown");
+            tracing::warn!(task = %escaped(&key), "a request for a task of another caller: refused as unknown");
         }
         is_of_caller
     });

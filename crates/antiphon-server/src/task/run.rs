@@ -1,17 +1,16 @@
 //! The run of a task in this process: from its claim until it waits, ends, or goes to another process.
 
 use super::{
-    active::ActiveTask,
     next::{After, Next, after, next, take_answers},
     run_leg::{LegEnd, end_of, message},
     snapshot::{Cancellation, End, LegInput, Message, Snapshot},
-    tasks::Tasks,
     view::touch,
 };
 use crate::{
     clock::{millis, seconds},
     runtime::Runtime,
     task_leg::{LegNews, TaskLeg},
+    task_registry::{Tasks, active::ActiveTask},
 };
 use antiphon_seal::CallId;
 use antiphon_store::{
@@ -63,7 +62,7 @@ async fn run_claimed(server: &Arc<Runtime>, tasks: &Tasks, key: TaskKey, active:
         // Another process runs the task, or it is over.
         Ok(TaskClaim::Held { .. } | TaskClaim::Final | TaskClaim::NotFound) => return,
         Err(error) => {
-            tracing::warn!(task = %key, error = %escaped(&error), "a task cannot be claimed now");
+            tracing::warn!(task = %escaped(&key), error = %escaped(&error), "a task cannot be claimed now");
             return;
         }
     };
@@ -79,7 +78,7 @@ async fn run_claimed(server: &Arc<Runtime>, tasks: &Tasks, key: TaskKey, active:
         biased;
         () = run.go(row.messages) => {}
         () = lost(tasks, &fence) => {
-            tracing::error!(task = %key, "another process took a task over, or its time is over: this run ends");
+            tracing::error!(task = %escaped(&key), "another process took a task over, or its time is over: this run ends");
         }
     }
     active.set_leg(None);
@@ -98,7 +97,7 @@ async fn lost(tasks: &Tasks, fence: &TaskFence) {
             // Another process may have taken the task over.
             Err(_) if Instant::now() >= valid_until => return,
             Err(error) => {
-                tracing::warn!(task = %fence.task(), error = %escaped(&error), "the lease of a task was not renewed");
+                tracing::warn!(task = %escaped(&fence.task()), error = %escaped(&error), "the lease of a task was not renewed");
             }
         }
     }
@@ -152,7 +151,7 @@ impl Run<'_> {
                 Ok(Some(row)) => messages = row.messages,
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::warn!(task = %self.key, error = %escaped(&error), "the messages of a task cannot be read now");
+                    tracing::warn!(task = %escaped(&self.key), error = %escaped(&error), "the messages of a task cannot be read now");
                     return self.write_and_release(TaskNext::Runs, 0).await;
                 }
             }
@@ -198,7 +197,7 @@ impl Run<'_> {
         let message = match message(&self.snapshot, input) {
             Ok(message) => message,
             Err(fault) => {
-                tracing::error!(task = %self.key, fault = %escaped(&fault), "the request of a task cannot be written");
+                tracing::error!(task = %escaped(&self.key), fault = %escaped(&fault), "the request of a task cannot be written");
                 return (LegEnd::Failed(antiphon_wire::ErrorObject::internal()), LegNews::default());
             }
         };
@@ -287,7 +286,7 @@ impl Run<'_> {
                 Ok(())
             }
             Err(error) => {
-                tracing::error!(task = %self.key, error = %escaped(&error), "the snapshot of a task was not written");
+                tracing::error!(task = %escaped(&self.key), error = %escaped(&error), "the snapshot of a task was not written");
                 Err(())
             }
         }

@@ -1,22 +1,11 @@
 //! One leg of a task: the request of the call, sent to the server itself.
 
 use super::snapshot::{LegInput, Snapshot};
-use crate::{refusal::Refusal, task_leg::TaskLeg};
+use crate::refusal::Refusal;
 use antiphon_wire::{ErrorObject, InputRequests, Outcome, ProtocolVersion, escaped, meta_keys, method};
-use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value, value::RawValue};
-use std::{sync::Arc, time::Duration};
-
-/// Answers the request of a leg as the server answers any request.
-pub(crate) trait RunLeg: Send + Sync {
-    /// Returns the result, or nothing if the server is gone.
-    fn run<'a>(
-        &'a self,
-        message: &'a [u8],
-        leg: &'a Arc<TaskLeg>,
-    ) -> BoxFuture<'a, Option<Result<Box<RawValue>, Refusal>>>;
-}
+use std::time::Duration;
 
 /// The end of a leg.
 pub(super) enum LegEnd {

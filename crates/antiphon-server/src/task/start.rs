@@ -1,11 +1,6 @@
 //! The creation of tasks.
 
-use super::{
-    id,
-    snapshot::Snapshot,
-    tasks::{Tasks, wake},
-    view,
-};
+use super::{id, snapshot::Snapshot, view, wake::wake};
 use crate::{
     Request, TaskMode, claims::owner, refusal::Refusal, request::admit::LegRequest, runtime::Runtime,
 };
@@ -68,7 +63,7 @@ async fn create(
     key: TaskKey,
     round: Option<&InputRequiredResult>,
 ) -> Result<CreateTaskResult, Refusal> {
-    let tasks: &Tasks = server.tasks.as_ref().ok_or(Refusal::Internal)?;
+    let tasks = server.tasks.as_ref().ok_or(Refusal::Internal)?;
     let mut snapshot = Snapshot::new(server, request, name, principal, tasks.options.ttl);
     if let Some(round) = round {
         snapshot.state = round.request_state().map(ToOwned::to_owned);
@@ -81,7 +76,7 @@ async fn create(
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
-    tracing::debug!(task = %key, tool = ?escaped(name), "a call is a task");
+    tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
     wake(server, key);
     Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))
 }

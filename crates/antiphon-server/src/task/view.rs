@@ -1,4 +1,4 @@
-//! What a client sees of a task: its snapshot, with the messages that wait in the queue.
+//! The view of a task for its client: its snapshot, with the messages that wait in the queue.
 
 use super::{
     id,

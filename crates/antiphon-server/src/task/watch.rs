@@ -1,7 +1,7 @@
 //! The tasks that a subscription watches.
 
-use super::{id, requests::load, tasks::Tasks, view};
-use crate::{refusal::Refusal, runtime::Runtime};
+use super::{id, requests::load, view};
+use crate::{refusal::Refusal, runtime::Runtime, task_registry::Tasks};
 use antiphon_seal::Principal;
 use antiphon_store::{StoreReach, TaskKey};
 use antiphon_wire::DetailedTask;

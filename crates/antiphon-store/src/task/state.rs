@@ -30,7 +30,7 @@ pub(crate) struct Lease {
     pub(crate) until: Micros,
 }
 
-/// What a task waits for.
+/// The thing that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// Nothing: it can run since this moment.

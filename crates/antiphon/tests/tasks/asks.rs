@@ -22,13 +22,14 @@ struct Size {
 }
 
 #[derive(Default, Clone)]
-struct Ran(Arc<AtomicUsize>);
+struct Counter(Arc<AtomicUsize>);
 
 /// Asks twice, with a step between.
 #[tool(task = "required")]
-async fn order(ctx: &Ctx, ran: antiphon::server::State<Ran>) -> Result<String, Error> {
+async fn order(ctx: &Ctx, counter: antiphon::server::State<Counter>) -> Result<String, Error> {
     let Name { name } = ctx.elicit("Whose order is it?").await?;
-    let number: usize = ctx.step("number", async |_| Ok(ran.0.0.fetch_add(1, Ordering::SeqCst) + 1)).await?;
+    let number: usize =
+        ctx.step("number", async |_| Ok(counter.0.0.fetch_add(1, Ordering::SeqCst) + 1)).await?;
     let Size { size } = ctx.elicit("Which size?").await?;
     Ok(format!("{name} {size} no. {number}"))
 }
@@ -61,7 +62,7 @@ struct Gate(Arc<Semaphore>);
 fn tools() -> TaskClient {
     client(|server| {
         server
-            .state(Ran::default())
+            .state(Counter::default())
             .state(Gate(Arc::new(Semaphore::new(0))))
             .tool(order)
             .tool(both)

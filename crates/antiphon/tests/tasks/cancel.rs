@@ -14,13 +14,13 @@ use std::{
 use tokio::sync::Semaphore;
 
 #[derive(Clone)]
-struct World {
-    /// What was done, in order.
+struct Effects {
+    /// The names of the effects, in order.
     done: Arc<Mutex<Vec<String>>>,
     gate: Arc<Semaphore>,
 }
 
-impl World {
+impl Effects {
     fn new() -> Self {
         Self { done: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
     }
@@ -42,13 +42,13 @@ struct Name {
 
 /// Renders parts, and deletes them if it is cancelled.
 #[tool(task = "required")]
-async fn render(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
+async fn render(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     for part in 0..3 {
         let rendered = ctx
             .step(("part", part), async |_| {
-                world.does(&format!("begin {part}"));
-                world.gate.acquire().await.unwrap().forget();
-                world.does(&format!("part {part}"));
+                effects.does(&format!("begin {part}"));
+                effects.gate.acquire().await.unwrap().forget();
+                effects.does(&format!("part {part}"));
                 Ok(())
             })
             .await;
@@ -56,7 +56,7 @@ async fn render(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
             assert_eq!(error.code.as_deref(), Some("cancelled"));
             for part in 0..part {
                 ctx.step(("delete", part), async |_| {
-                    world.does(&format!("delete {part}"));
+                    effects.does(&format!("delete {part}"));
                     Ok(())
                 })
                 .await?;
@@ -69,11 +69,11 @@ async fn render(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
 
 /// Asks, and undoes what it did if the person does not agree.
 #[tool(task = "required")]
-async fn book(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
+async fn book(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     let step = |what: &'static str| {
-        let world = world.clone();
+        let effects = effects.clone();
         ctx.step(what, async move |_| {
-            world.does(what);
+            effects.does(what);
             Ok(())
         })
     };
@@ -91,8 +91,8 @@ async fn book(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
 
 /// Waits for something that is not recorded.
 #[tool(task = "required")]
-async fn sleep(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
-    world.does("sleep");
+async fn sleep(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    effects.does("sleep");
     ctx.report_progress(1.0, None, None);
     let () = std::future::pending().await;
     Ok(String::new())
@@ -100,46 +100,46 @@ async fn sleep(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
 
 /// Does one step and returns.
 #[tool(task = "required")]
-async fn quick(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
+async fn quick(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     ctx.step("one", async |_| {
-        world.does("begin");
-        world.gate.acquire().await.unwrap().forget();
+        effects.does("begin");
+        effects.gate.acquire().await.unwrap().forget();
         Ok(())
     })
     .await?;
     Ok("done".to_owned())
 }
 
-fn tools(world: &World) -> TaskClient {
-    client(|server| server.state(world.clone()).tool(render).tool(book).tool(sleep).tool(quick))
+fn tools(effects: &Effects) -> TaskClient {
+    client(|server| server.state(effects.clone()).tool(render).tool(book).tool(sleep).tool(quick))
 }
 
-async fn has_done(client: &TaskClient, world: &World, id: &str, what: &str) {
+async fn has_done(client: &TaskClient, effects: &Effects, id: &str, what: &str) {
     for _ in 0..100 {
-        if world.done().iter().any(|done| done == what) {
+        if effects.done().iter().any(|done| done == what) {
             return;
         }
         let _ = client.get(id).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{what}: {:?}", world.done());
+    panic!("{what}: {:?}", effects.done());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_step_that_runs_ends_and_the_next_one_does_not_run() {
-    let world = World::new();
-    let client = tools(&world);
+    let effects = Effects::new();
+    let client = tools(&effects);
     let id = client.task("render", json!({})).await;
-    world.gate.add_permits(1);
-    has_done(&client, &world, &id, "begin 1").await;
+    effects.gate.add_permits(1);
+    has_done(&client, &effects, &id, "begin 1").await;
     client.cancel(&id).await;
     client.cancel(&id).await;
     assert_eq!(client.get(&id).await["status"], "working");
-    world.gate.add_permits(1);
-    has_done(&client, &world, &id, "delete 1").await;
+    effects.gate.add_permits(1);
+    has_done(&client, &effects, &id, "delete 1").await;
     let cancelled = client.status(&id, "cancelled").await;
     assert!(cancelled.get("result").is_none() && cancelled.get("error").is_none(), "{cancelled}");
-    assert_eq!(world.done(), ["begin 0", "part 0", "begin 1", "part 1", "delete 0", "delete 1"]);
+    assert_eq!(effects.done(), ["begin 0", "part 0", "begin 1", "part 1", "delete 0", "delete 1"]);
     // The same acknowledgement for a task that is over.
     client.cancel(&id).await;
     assert_eq!(client.get(&id).await, cancelled);
@@ -147,19 +147,19 @@ async fn the_step_that_runs_ends_and_the_next_one_does_not_run() {
 
 #[tokio::test(start_paused = true)]
 async fn an_open_question_is_cancelled_and_so_are_later_ones() {
-    let world = World::new();
-    let client = tools(&world);
+    let effects = Effects::new();
+    let client = tools(&effects);
     let id = client.task("book", json!({})).await;
     client.asked(&id, &["name"]).await;
     client.cancel(&id).await;
     client.status(&id, "cancelled").await;
-    assert_eq!(world.done(), ["book", "unbook"]);
+    assert_eq!(effects.done(), ["book", "unbook"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_awaits_nothing_recorded_is_dropped() {
-    let world = World::new();
-    let client = tools(&world);
+    let effects = Effects::new();
+    let client = tools(&effects);
     let id = client.task("sleep", json!({})).await;
     client.until(&id, |task| task["statusMessage"] == "1").await;
     client.cancel(&id).await;
@@ -168,21 +168,21 @@ async fn a_handler_that_awaits_nothing_recorded_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_that_comes_too_late_changes_nothing() {
-    let world = World::new();
-    let client = tools(&world);
+    let effects = Effects::new();
+    let client = tools(&effects);
     let id = client.task("quick", json!({})).await;
-    has_done(&client, &world, &id, "begin").await;
+    has_done(&client, &effects, &id, "begin").await;
     client.cancel(&id).await;
-    world.gate.add_permits(1);
+    effects.gate.add_permits(1);
     assert_eq!(text_of(&client.status(&id, "completed").await), "done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_has_not_begun_is_cancelled_before_its_first_step() {
-    let world = World::new();
-    let client = tools(&world);
+    let effects = Effects::new();
+    let client = tools(&effects);
     let id = client.task("render", json!({})).await;
     client.cancel(&id).await;
     client.status(&id, "cancelled").await;
-    assert!(world.done().is_empty(), "{:?}", world.done());
+    assert!(effects.done().is_empty(), "{:?}", effects.done());
 }

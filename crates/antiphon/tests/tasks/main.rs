@@ -13,3 +13,4 @@ mod cancel;
 mod client;
 mod lifecycle;
 mod promotion;
+mod recovery;

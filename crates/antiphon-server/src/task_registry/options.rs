@@ -1,6 +1,5 @@
 //! The settings of the tasks of a server.
 
-use crate::ServerBuilder;
 use antiphon_store::{TaskLimits, TaskStore};
 use std::{sync::Arc, time::Duration};
 
@@ -85,21 +84,4 @@ impl TaskOptions {
 pub(crate) struct TaskSettings {
     pub(crate) store: Option<Arc<dyn TaskStore>>,
     pub(crate) options: TaskOptions,
-}
-
-impl ServerBuilder {
-    /// Sets the store of tasks. Default: that of the [store of calls](Self::store), if it has one
-    /// ([`CallStore::tasks`](antiphon_store::CallStore::tasks)); otherwise tasks are in memory, and end with the process.
-    #[must_use]
-    pub fn task_store(mut self, store: Arc<dyn TaskStore>) -> Self {
-        self.tasks.store = Some(store);
-        self
-    }
-
-    /// Sets the times and limits of tasks. Default: [`TaskOptions::default`].
-    #[must_use]
-    pub fn task_options(mut self, options: TaskOptions) -> Self {
-        self.tasks.options = options;
-        self
-    }
 }

@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 /// The tasks that this process runs now.
-pub(super) struct ActiveTasks {
+pub(crate) struct ActiveTasks {
     tasks: Mutex<HashMap<TaskKey, Arc<ActiveTask>>>,
     /// Their number.
     count: watch::Sender<usize>,
@@ -17,9 +17,9 @@ pub(super) struct ActiveTasks {
 
 /// A task that this process runs.
 #[derive(Default)]
-pub(super) struct ActiveTask {
+pub(crate) struct ActiveTask {
     /// Wakes the run: there is a message.
-    pub(super) message: Notify,
+    pub(crate) message: Notify,
     state: Mutex<ActiveState>,
 }
 
@@ -32,12 +32,12 @@ struct ActiveState {
 }
 
 impl ActiveTasks {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { tasks: Mutex::default(), count: watch::Sender::new(0) }
     }
 
     /// Adds a task that is not active. Otherwise its leg ends at the next opportunity, and its run looks again.
-    pub(super) fn begin(&self, key: TaskKey) -> Option<Arc<ActiveTask>> {
+    pub(crate) fn begin(&self, key: TaskKey) -> Option<Arc<ActiveTask>> {
         let mut tasks = self.tasks();
         if let Some(active) = tasks.get(&key) {
             let mut state = active.state();
@@ -55,12 +55,12 @@ impl ActiveTasks {
     }
 
     /// Returns true if the task is active.
-    pub(super) fn contains(&self, key: TaskKey) -> bool {
+    pub(crate) fn contains(&self, key: TaskKey) -> bool {
         self.tasks().contains_key(&key)
     }
 
     /// Removes a task whose run is over. Returns false if something has come meanwhile: the run looks again.
-    pub(super) fn end(&self, key: TaskKey, active: &ActiveTask) -> bool {
+    pub(crate) fn end(&self, key: TaskKey, active: &ActiveTask) -> bool {
         let mut tasks = self.tasks();
         if std::mem::take(&mut active.state().is_dirty) {
             return false;
@@ -71,14 +71,14 @@ impl ActiveTasks {
     }
 
     /// Removes a task whose run is over in any case.
-    pub(super) fn remove(&self, key: TaskKey) {
+    pub(crate) fn remove(&self, key: TaskKey) {
         let mut tasks = self.tasks();
         tasks.remove(&key);
         self.count.send_replace(tasks.len());
     }
 
     /// Ends the legs that run.
-    pub(super) fn end_legs(&self) {
+    pub(crate) fn end_legs(&self) {
         for active in self.tasks().values() {
             if let Some(leg) = &active.state().leg {
                 leg.end_soon();
@@ -88,7 +88,7 @@ impl ActiveTasks {
     }
 
     /// Waits until no task runs.
-    pub(super) async fn idle(&self) {
+    pub(crate) async fn idle(&self) {
         // The sender is here, so there is no error.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
@@ -100,12 +100,12 @@ impl ActiveTasks {
 
 impl ActiveTask {
     /// Sets the leg that runs.
-    pub(super) fn set_leg(&self, leg: Option<Arc<TaskLeg>>) {
+    pub(crate) fn set_leg(&self, leg: Option<Arc<TaskLeg>>) {
         self.state().leg = leg;
     }
 
     /// Notes that the run looks now.
-    pub(super) fn looks(&self) {
+    pub(crate) fn looks(&self) {
         self.state().is_dirty = false;
     }
 

@@ -1,0 +1,12 @@
+//! The reach of a store.
+
+/// The set of processes that see the rows of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StoreReach {
+    /// Only this process. If several instances share sealing keys, each would run the same leg.
+    Process,
+    /// The processes of one host.
+    Host,
+    /// All instances.
+    Fleet,
+}

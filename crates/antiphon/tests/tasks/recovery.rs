@@ -1,0 +1,191 @@
+//! Tasks whose process stops: another one continues them. Each server has a runtime of its own, and a stopped process is a runtime
+//! that nobody drives.
+
+use crate::client::{TaskClient, accept, text_of};
+use antiphon::{
+    Error, Form,
+    seal::{KeyRing, SecretKey},
+    server::{Ctx, Server, State},
+    store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
+    tool,
+};
+use serde_json::json;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{runtime::Runtime, sync::Semaphore};
+
+#[derive(Form, serde::Serialize, serde::Deserialize)]
+struct Name {
+    /// Name
+    name: String,
+}
+
+/// The effects of all processes, and a gate of each.
+#[derive(Clone)]
+struct Effects {
+    done: Arc<Mutex<Vec<(&'static str, String)>>>,
+    gate: Arc<Semaphore>,
+}
+
+async fn work(ctx: &Ctx, effects: &Effects) -> Result<String, Error> {
+    for name in ["one", "two"] {
+        ctx.step(name, async |step| {
+            effects.done.lock().unwrap().push((name, step.key().to_owned()));
+            if name == "two" {
+                effects.gate.acquire().await.unwrap().forget();
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    let Name { name } = ctx.elicit("Whose?").await?;
+    Ok(name)
+}
+
+/// Runs an interrupted step again.
+#[tool(task = "required", rerun_after_crash)]
+async fn again(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    work(ctx, &effects).await
+}
+
+/// Does not.
+#[tool(task = "required")]
+async fn once(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    work(ctx, &effects).await
+}
+
+/// A process: a server, and the runtime that drives it.
+struct Process {
+    runtime: Runtime,
+    client: TaskClient,
+    effects: Effects,
+}
+
+struct Fleet {
+    store: Arc<MemoryStore>,
+    clock: ManualStoreClock,
+    done: Arc<Mutex<Vec<(&'static str, String)>>>,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+        Self { store: Arc::new(MemoryStore::new().clock(clock)), clock: hand, done: Arc::default() }
+    }
+
+    fn process(&self) -> Process {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.unwrap();
+        let effects = Effects { done: Arc::clone(&self.done), gate: Arc::new(Semaphore::new(0)) };
+        let _entered = runtime.enter();
+        let server = Server::builder("fleet", "1")
+            .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
+            .shared_store(self.store.clone())
+            .single_instance()
+            .state(effects.clone())
+            .tool(again)
+            .tool(once)
+            .build()
+            .unwrap();
+        drop(_entered);
+        Process { client: TaskClient::of(server), runtime, effects }
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.done.lock().unwrap().iter().filter(|(done, _)| *done == name).count()
+    }
+
+    fn keys(&self, name: &str) -> Vec<String> {
+        let done = self.done.lock().unwrap();
+        let mut keys: Vec<_> = done.iter().filter(|(of, _)| *of == name).map(|(_, key)| key.clone()).collect();
+        keys.dedup();
+        keys
+    }
+}
+
+impl Process {
+    /// Drives the process until it has begun the second step.
+    fn until_it_works(&self, fleet: &Fleet, tool: &str) -> String {
+        self.runtime.block_on(async {
+            let id = self.client.task(tool, json!({})).await;
+            self.client.until(&id, |_| fleet.count("two") == 1).await;
+            id
+        })
+    }
+
+    fn answer(&self, id: &str) {
+        self.runtime.block_on(async {
+            self.client.asked(id, &["name"]).await;
+            self.client.update(id, json!({"name": accept(json!({"name": "Anna"}))})).await;
+            assert_eq!(text_of(&self.client.status(id, "completed").await), "Anna");
+        });
+    }
+}
+
+#[test]
+fn another_process_continues_a_task_whose_process_stopped() {
+    let fleet = Fleet::new();
+    let (first, second) = (fleet.process(), fleet.process());
+    let id = first.until_it_works(&fleet, "again");
+    second.effects.gate.add_permits(1);
+    // As long as the lease is valid, nobody takes the task over.
+    second.runtime.block_on(async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!((second.client.get(&id).await["status"].clone(), fleet.count("two")), (json!("working"), 1));
+    });
+    fleet.clock.advance(Duration::from_secs(31));
+    second.answer(&id);
+    // The step that ended did not run again; the interrupted one did, under the same key.
+    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 2));
+    assert_eq!(fleet.keys("two").len(), 1);
+    // The first process wakes up: it has lost the task.
+    first.effects.gate.add_permits(1);
+    first.runtime.block_on(async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(text_of(&first.client.get(&id).await), "Anna");
+    });
+    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 2));
+}
+
+#[test]
+fn a_step_whose_outcome_nobody_knows_fails_the_task() {
+    let fleet = Fleet::new();
+    let (first, second) = (fleet.process(), fleet.process());
+    let id = first.until_it_works(&fleet, "once");
+    fleet.clock.advance(Duration::from_secs(31));
+    second.runtime.block_on(async {
+        let failed = second.client.status(&id, "failed").await;
+        assert_eq!(failed["error"]["data"]["reason"], "outcome_unknown", "{failed}");
+    });
+    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+}
+
+#[test]
+fn an_answer_to_any_process_continues_a_waiting_task() {
+    let fleet = Fleet::new();
+    let (first, second) = (fleet.process(), fleet.process());
+    let id = first.until_it_works(&fleet, "once");
+    first.effects.gate.add_permits(1);
+    first.runtime.block_on(first.client.asked(&id, &["name"]));
+    drop(first);
+    // The task waits, so there is no lease to wait for.
+    second.answer(&id);
+    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+}
+
+#[test]
+fn a_process_that_drains_hands_its_tasks_over() {
+    let fleet = Fleet::new();
+    let (first, second) = (fleet.process(), fleet.process());
+    let id = first.until_it_works(&fleet, "once");
+    first.client.server.drain();
+    first.effects.gate.add_permits(1);
+    first.runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(10), first.client.server.steps_ended()).await.unwrap();
+    });
+    // No time has passed on the store's clock: the lease was given back.
+    second.answer(&id);
+    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+}
