@@ -8,9 +8,14 @@
     reason = "a failed unwrap fails the test"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod asks;
 mod cancel;
 mod client;
+mod http;
 mod lifecycle;
 mod promotion;
 mod recovery;
+mod watch;

@@ -1,0 +1,70 @@
+//! Tasks over HTTP: statuses, and the header that names the task.
+
+use crate::client::client;
+use antiphon::{
+    serve::http::{HttpOptions, HttpService},
+    server::Server,
+    tool,
+};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tower_service::Service as _;
+
+/// Answers.
+#[tool(task = "required")]
+async fn answer() -> String {
+    "42".to_owned()
+}
+
+async fn post(server: &Server, method: &str, id: &str, name: Option<&str>, declares: bool) -> (u16, Value) {
+    let mut capabilities = json!({});
+    if declares {
+        capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    }
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    let params = json!({"_meta": meta, "taskId": id, "inputResponses": {}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let mut request = http::Request::post("http://127.0.0.1/mcp")
+        .header("host", "127.0.0.1")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method);
+    if let Some(name) = name {
+        request = request.header("mcp-name", name);
+    }
+    let request: http::Request<Full<bytes::Bytes>> = request.body(Full::from(body)).unwrap();
+    let mut service = HttpService::new(server.clone(), HttpOptions::default());
+    let response = service.call(request).await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_request_names_its_task_in_a_header() {
+    let client = client(|server| server.tool(answer));
+    let id = client.task("answer", json!({})).await;
+    let id = id.as_str();
+    let unknown = "0".repeat(32);
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for (task, name, declares, status, code) in [
+            (id, Some(id), true, 200, Value::Null),
+            (id, None, true, 400, json!(-32020)),
+            (id, Some(unknown.as_str()), true, 400, json!(-32020)),
+            (unknown.as_str(), Some(unknown.as_str()), true, 400, json!(-32602)),
+            (id, Some(id), false, 400, json!(-32021)),
+        ] {
+            let (found, reply) = post(&client.server, method, task, name, declares).await;
+            let expected = (status, &code);
+            assert_eq!((found, &reply["error"]["code"]), expected, "{method} {name:?}: {reply}");
+        }
+    }
+    for method in ["tasks/result", "tasks/list"] {
+        let (status, reply) = post(&client.server, method, id, Some(id), true).await;
+        assert_eq!((status, &reply["error"]["code"]), (404, &json!(-32601)), "{reply}");
+    }
+}
