@@ -1,4 +1,4 @@
-//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec` and of `order_once`.
+//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec`, of `order_once` and of `render_video`.
 
 use std::process::{Command, Stdio};
 
@@ -130,5 +130,15 @@ fn order_once_orders_exactly_once() {
             "Order 1: a mug.",
             "orders: 1",
         ],
+    );
+}
+
+/// The process of a task dies in a step, and the next ones finish the task.
+#[cfg(feature = "sqlite")]
+#[test]
+fn render_video_is_rendered_by_the_next_process() {
+    check(
+        env!("CARGO_BIN_EXE_render_video"),
+        &["render 0, render 1, render 1, render 2", "Metropolis: published"],
     );
 }

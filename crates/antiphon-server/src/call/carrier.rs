@@ -5,7 +5,7 @@
 //! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits | the same as sealed; beside a running step it is shown at once |
 //! | the end of a leg | the record leaves in the token | the handler is entered again, with the record | the record stays in the task |
 //! | a checkpoint | may end the leg | is passed | may end the leg |
-//! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer | [`Limits::url_retry_interval`] |
+//! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer | [`Limits::max_answer_timeout`] |
 //! | the time of the handler | [`Limits::handler_timeout`] | the same, without the time of people | as long as the task exists |
 //!
 //! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
@@ -72,10 +72,11 @@ impl LegCarrier {
     }
 
     /// Returns the time for which a check behind a URL is called before the URL is asked again. In a session no HTTP
-    /// request waits, so the time is that of an answer.
+    /// request waits, so the time is that of an answer; in a task, nobody waits at all.
     pub(crate) fn until(&self, limits: &Limits) -> Duration {
         match self {
-            Self::Sealed | Self::Task(_) => limits.url_retry_interval,
+            Self::Sealed => limits.url_retry_interval,
+            Self::Task(_) => limits.max_answer_timeout,
             Self::Pushed(pushed) => pushed.wait.limit.min(limits.handler_timeout / 2),
         }
     }

@@ -1,4 +1,4 @@
-//! A guide to tools that ask, in fourteen chapters. All examples are compiled, and most are run.
+//! A guide to tools that ask, in fifteen chapters. All examples are compiled, and most are run.
 //!
 //! | chapter | question |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | [`eras`] | how are clients of the 2025 revisions served? |
 //! | [`browsers`] | how does a web page use a server, and how is it mounted in a router? |
 //! | [`fleets`] | how do I upgrade and stop instances while calls are open? |
+//! | [`tasks`] | how does a call go on while nobody is connected? |
 //!
 //! Words: a *call* is one logical tools/call, prompts/get or resources/read, from its first request to its final result. A
 //! *leg* is one request of a call. Statements about tools also apply to prompts and resources.
@@ -63,3 +64,6 @@ pub mod browsers {}
 
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}
+
+#[doc = include_str!("tasks.md")]
+pub mod tasks {}

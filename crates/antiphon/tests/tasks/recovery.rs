@@ -12,7 +12,7 @@ use antiphon::{
 use serde_json::json;
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::{runtime::Runtime, sync::Semaphore};
 
@@ -188,4 +188,35 @@ fn a_process_that_drains_hands_its_tasks_over() {
     // No time has passed on the store's clock: the lease was given back.
     second.answer(&id);
     assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+}
+
+/// Asks for an hour.
+#[tool(task = "required")]
+async fn hurry(ctx: &Ctx) -> Result<String, Error> {
+    let answer = ctx.elicit::<Name>("Whose?").timeout(Duration::from_secs(3600)).outcome().await?;
+    Ok(match answer {
+        antiphon::server::ElicitOutcome::Expired => "expired".to_owned(),
+        _ => "answered".to_owned(),
+    })
+}
+
+#[test]
+fn a_question_expires_while_nothing_runs() {
+    let (clock, hand) = antiphon::Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+    let (store_clock, store_hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(async {
+        let store = MemoryStore::new().clock(store_clock);
+        let server = Server::builder("a", "1").clock(clock).store(store).tool(hurry).build().unwrap();
+        let client = TaskClient::of(server);
+        let id = client.task("hurry", json!({})).await;
+        client.asked(&id, &["name"]).await;
+        for time in [Duration::from_secs(3599), Duration::from_secs(3)] {
+            assert_eq!(client.get(&id).await["status"], "input_required");
+            hand.advance(time);
+            store_hand.advance(time);
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(text_of(&client.status(&id, "completed").await), "expired");
+    });
 }
