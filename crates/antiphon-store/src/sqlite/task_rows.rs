@@ -135,7 +135,7 @@ impl Rows<'_> {
                 rest: state.expires.map(|expires| expires.since(now)),
                 messages: row.get(12)?,
                 snapshot_bytes: row.get(11)?,
-                claims: state.fence,
+                claims: state.claims(),
                 ..TaskSummary::new(TaskKey::from_bytes(row.get(10)?), state.state(now))
             })
         })?;

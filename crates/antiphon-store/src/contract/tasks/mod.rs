@@ -2,6 +2,9 @@
 
 mod claims;
 mod creates;
+mod dues;
+mod ends;
+mod life;
 mod sends;
 mod subject;
 
@@ -16,4 +19,6 @@ pub async fn check_tasks(subject: &TaskSubject) {
     creates::check(subject).await;
     sends::check(subject).await;
     claims::check(subject).await;
+    dues::check(subject).await;
+    ends::check(subject).await;
 }
