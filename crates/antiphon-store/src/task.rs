@@ -200,7 +200,8 @@ pub enum TaskClaim {
     NotFound,
 }
 
-/// The proof that its owner runs a task: the number of a claim, higher for every later claim of the same task.
+/// The proof that its owner runs a task: the number of a claim, higher for every later claim of the same key, also if the row of
+/// the earlier claim is gone and there is a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskFence {
     task: TaskKey,

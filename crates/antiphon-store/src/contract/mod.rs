@@ -33,6 +33,7 @@ mod fences;
 mod races;
 mod random;
 mod subject;
+mod tasks;
 
 pub use blobs::check_blobs;
 pub use claims::check_claims;
@@ -45,6 +46,7 @@ pub use fences::check_fences;
 pub use races::check_races;
 pub use random::check_random_orders;
 pub use subject::Subject;
+pub use tasks::{TaskSubject, check_tasks};
 
 /// Runs every check, and 50 random orders of 40 operations.
 ///

@@ -234,7 +234,7 @@ impl Row {
             rest: self.state.expires.map(|expires| expires.since(now)),
             messages: self.messages.len(),
             snapshot_bytes: self.snapshot.len(),
-            claims: self.state.fence,
+            claims: self.state.claims(),
             ..TaskSummary::new(task, self.state.state(now))
         }
     }

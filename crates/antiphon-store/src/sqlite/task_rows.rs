@@ -103,11 +103,13 @@ impl Rows<'_> {
     ) -> Result<std::result::Result<(), Lost>> {
         let task = fence.task();
         let Some(mut state) = self.find_task(task)? else { return Ok(Err(Lost)) };
-        let (messages, _) = self.queue(task, update.taken)?;
+        // No message has a higher number.
+        let taken = update.taken.min(state.numbered);
+        let (messages, _) = self.queue(task, taken)?;
         if state.update(fence.number(), update, messages > 0, self.now()).is_err() {
             return Ok(Err(Lost));
         }
-        let taken = if state.is_final() { state.numbered } else { update.taken };
+        let taken = if state.is_final() { state.numbered } else { taken };
         self.write(statements::TAKE_MESSAGES, params![task.as_bytes(), taken])?;
         self.write(statements::WRITE_SNAPSHOT, params![task.as_bytes(), update.snapshot])?;
         self.write_task(task, &state)?;
@@ -133,7 +135,7 @@ impl Rows<'_> {
                 rest: state.expires.map(|expires| expires.since(now)),
                 messages: row.get(12)?,
                 snapshot_bytes: row.get(11)?,
-                claims: state.fence,
+                claims: state.claims(),
                 ..TaskSummary::new(TaskKey::from_bytes(row.get(10)?), state.state(now))
             })
         })?;

@@ -13,7 +13,8 @@ pub(crate) struct RowState {
     pub(crate) version: u64,
     /// The number of the last message.
     pub(crate) numbered: u64,
-    /// The number of the last claim.
+    /// The number of the last claim. The first one is above the row's creation, in microseconds: a later task with the same key
+    /// has higher fences, as no task is claimed more than once in a microsecond.
     pub(crate) fence: i64,
     pub(crate) lease: Option<Lease>,
     pub(crate) plan: Plan,
@@ -58,13 +59,18 @@ impl RowState {
         Self {
             version: 1,
             numbered: 0,
-            fence: 0,
+            fence: now.get(),
             lease: None,
             plan: Plan::Ready(now),
             expires: ttl.map(|ttl| now.after(ttl)),
             created: now,
             changed: now,
         }
+    }
+
+    /// Returns the number of claims so far.
+    pub(crate) fn claims(&self) -> i64 {
+        self.fence.saturating_sub(self.created.get())
     }
 
     pub(crate) fn is_final(&self) -> bool {

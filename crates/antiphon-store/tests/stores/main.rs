@@ -18,3 +18,5 @@ mod postgres_transactions;
 mod redis;
 mod sqlite;
 mod sqlite_transactions;
+mod tasks_memory;
+mod tasks_sqlite;

@@ -1,0 +1,24 @@
+//! The contract of a store of tasks.
+
+mod claims;
+mod creates;
+mod dues;
+mod ends;
+mod life;
+mod sends;
+mod subject;
+
+pub use subject::TaskSubject;
+
+/// Checks a store of tasks.
+///
+/// # Panics
+///
+/// If the store breaks a rule. The text names the case.
+pub async fn check_tasks(subject: &TaskSubject) {
+    creates::check(subject).await;
+    sends::check(subject).await;
+    claims::check(subject).await;
+    dues::check(subject).await;
+    ends::check(subject).await;
+}

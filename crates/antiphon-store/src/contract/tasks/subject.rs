@@ -1,0 +1,166 @@
+//! The store of tasks under test: two handles to the same rows, and the hand of their clock.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::blob::BlobDigest;
+use crate::clock::ManualStoreClock;
+pub(super) use crate::contract::subject::outcome_of;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::key::{Owner, RunnerId};
+use crate::task::{
+    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskNext, TaskRow, TaskSent, TaskStore,
+    TaskSummary, TaskUpdate,
+};
+
+/// The lease of the checks.
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+/// The `ttl` of the checks: longer than a check that is not about the end of a row.
+pub(super) const TTL: Duration = Duration::from_secs(600);
+/// The smallest step of the clock.
+pub(super) const TICK: Duration = Duration::from_micros(1);
+/// More rows than the checks make.
+pub(super) const MANY: usize = 10_000;
+
+/// The first snapshot of a task.
+pub(super) const FIRST_SNAPSHOT: &[u8] = b"first snapshot";
+
+/// A store of tasks under test.
+#[derive(Debug)]
+pub struct TaskSubject {
+    pub(super) first: Arc<dyn TaskStore>,
+    pub(super) second: Arc<dyn TaskStore>,
+    pub(super) clock: ManualStoreClock,
+    /// Distinguishes the tasks of this subject from those of earlier ones in the same rows.
+    nonce: u64,
+    keys: AtomicU64,
+}
+
+impl TaskSubject {
+    /// Returns a subject of two handles to the same rows, and the hand of the clock that both use. Two handles are two
+    /// instances of a server: two connections, two pools.
+    #[must_use]
+    pub fn new(first: Arc<dyn TaskStore>, second: Arc<dyn TaskStore>, clock: ManualStoreClock) -> Self {
+        Self {
+            first,
+            second,
+            clock,
+            nonce: RandomState::new().build_hasher().finish(),
+            keys: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns bytes that no other task and no other owner has.
+    fn next_bytes(&self) -> [u8; 16] {
+        let number = self.keys.fetch_add(1, Ordering::SeqCst);
+        let digest = BlobDigest::of(&[self.nonce.to_be_bytes(), number.to_be_bytes()].concat());
+        let (half, _) = digest.as_bytes().split_at(16);
+        half.try_into().unwrap_or([0; 16])
+    }
+
+    /// Returns a task that has no row, of an owner without tasks.
+    pub(super) fn new_task(&self) -> NewTask {
+        NewTask {
+            task: TaskKey::from_bytes(self.next_bytes()),
+            owner: Owner::from_bytes(self.next_bytes()),
+            snapshot: FIRST_SNAPSHOT.to_vec(),
+            ttl: Some(TTL),
+        }
+    }
+
+    /// Creates a task through the first handle.
+    pub(super) async fn create(&self, task: &NewTask, limits: &TaskLimits) -> Outcome<TaskCreated> {
+        outcome_of(self.first.create(task, limits).await)
+    }
+
+    /// Creates a new task with this `ttl`.
+    pub(super) async fn created(&self, ttl: Option<Duration>) -> TaskKey {
+        let new = NewTask { ttl, ..self.new_task() };
+        assert_eq!(self.create(&new, &TaskLimits::default()).await, Ok(TaskCreated::First), "{new:?}");
+        new.task
+    }
+
+    /// Sends a message through the second handle.
+    pub(super) async fn send(&self, task: TaskKey, message: &[u8]) -> Outcome<TaskSent> {
+        outcome_of(self.second.send(task, message, &TaskLimits::default()).await)
+    }
+
+    /// Sends a message to a task that must accept it.
+    pub(super) async fn queued(&self, task: TaskKey, message: &[u8]) {
+        assert_eq!(self.send(task, message).await, Ok(TaskSent::Queued), "{task}: {message:?}");
+    }
+
+    /// Claims through the second handle.
+    pub(super) async fn claim(&self, task: TaskKey, runner: u8) -> TaskClaim {
+        expect("claim", self.second.claim(task, self::runner(runner), LEASE).await)
+    }
+
+    /// Claims through the first handle; the claim must be granted.
+    pub(super) async fn granted(&self, task: TaskKey, runner: u8) -> (TaskFence, TaskRow) {
+        match self.first.claim(task, self::runner(runner), LEASE).await {
+            Ok(TaskClaim::Fresh(fence, row)) => (fence, row),
+            other => panic!("the claim of {task} by runner {runner} was not granted: {other:?}"),
+        }
+    }
+
+    /// Updates through the first handle.
+    pub(super) async fn update(&self, fence: &TaskFence, update: &TaskUpdate) -> Outcome<()> {
+        outcome_of(self.first.update(fence, update).await)
+    }
+
+    /// Updates a task whose fence must be valid.
+    pub(super) async fn updated(&self, fence: &TaskFence, update: &TaskUpdate) {
+        assert_eq!(self.update(fence, update).await, Ok(()), "{update:?}");
+    }
+
+    /// Loads through the second handle.
+    pub(super) async fn load(&self, task: TaskKey) -> Option<TaskRow> {
+        expect("load", self.second.load(task).await)
+    }
+
+    /// Loads a row that must exist.
+    pub(super) async fn row(&self, task: TaskKey) -> TaskRow {
+        self.load(task).await.unwrap_or_else(|| panic!("{task} is gone"))
+    }
+
+    /// Returns true if the second handle lists the task as due.
+    pub(super) async fn is_due(&self, task: TaskKey) -> bool {
+        expect("due", self.second.due(MANY).await).contains(&task)
+    }
+
+    /// Returns the summary of a task in the list of the second handle.
+    pub(super) async fn summary(&self, task: TaskKey) -> Option<TaskSummary> {
+        let list = expect("list", self.second.list(MANY).await);
+        list.into_iter().find(|summary| summary.task == task)
+    }
+}
+
+/// The result of an operation, without the text of its error.
+pub(super) type Outcome<T> = Result<T, StoreErrorKind>;
+
+/// Returns the value of an operation that must succeed.
+pub(super) fn expect<T>(operation: &str, result: Result<T, StoreError>) -> T {
+    result.unwrap_or_else(|error| panic!("{operation}: {error:?}"))
+}
+
+/// Returns the runner with this number.
+pub(super) fn runner(number: u8) -> RunnerId {
+    RunnerId::from_bytes([number; 16])
+}
+
+/// Returns an update that gives the lease back.
+pub(super) fn release(snapshot: &[u8], taken: u64, next: TaskNext) -> TaskUpdate {
+    TaskUpdate { snapshot: snapshot.to_vec(), taken, next, keeps_lease: false }
+}
+
+/// Returns an update after which the run goes on.
+pub(super) fn keep(snapshot: &[u8], taken: u64, next: TaskNext) -> TaskUpdate {
+    TaskUpdate { keeps_lease: true, ..release(snapshot, taken, next) }
+}
+
+/// Returns the messages of a row as pairs of number and content.
+pub(super) fn messages(row: &TaskRow) -> Vec<(u64, &[u8])> {
+    row.messages.iter().map(|message| (message.number, &*message.body)).collect()
+}
