@@ -59,7 +59,8 @@ pub(crate) fn task_update(update: &TaskUpdate) -> Result<(), StoreError> {
     match update.next {
         TaskNext::Final(time) => keep("update", time)?,
         TaskNext::Waits(Some(time)) if time > LONGEST_KEEP => keep("update", time)?,
-        TaskNext::Waits(_) | TaskNext::Runs => {}
+        TaskNext::Pauses(time) if time > LONGEST_KEEP => keep("update", time)?,
+        TaskNext::Pauses(_) | TaskNext::Waits(_) | TaskNext::Runs => {}
     }
     value("update", &update.snapshot)
 }

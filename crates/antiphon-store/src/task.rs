@@ -35,7 +35,8 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`](crate::StoreError).
     fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
 
-    /// Adds a message to the queue of a task. The task is then due.
+    /// Adds a message to the queue of a task. A task that [waits](TaskNext::Waits) is then due. A message that is sent again because
+    /// its confirmation was lost may be in the queue twice.
     ///
     /// # Errors
     ///
@@ -246,6 +247,8 @@ pub struct TaskUpdate {
 pub enum TaskNext {
     /// The task runs on: it is due whenever no lease holds it.
     Runs,
+    /// The task runs on after this time, and not before, also if a message comes.
+    Pauses(Duration),
     /// The task waits for a message, and for this time at most, if there is one.
     Waits(Option<Duration>),
     /// The task is over. The row is kept for this time, or until its `ttl` if that is later. Messages are dropped.

@@ -14,7 +14,7 @@ use crate::{
 };
 use antiphon_seal::CallId;
 use antiphon_store::{
-    RunnerId, StoreError, TaskClaim, TaskFence, TaskKey, TaskMessage, TaskNext, TaskUpdate,
+    RunnerId, StoreError, TaskClaim, TaskFence, TaskKey, TaskMessage, TaskNext, TaskUpdate, Written,
 };
 use antiphon_wire::escaped;
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
@@ -68,7 +68,7 @@ async fn run_claimed(server: &Arc<Runtime>, tasks: &Tasks, key: TaskKey, active:
     };
     let Some(snapshot) = Snapshot::open(server, key, &row.snapshot) else {
         // Another process may have the key.
-        let next = TaskNext::Waits(Some(UNREADABLE));
+        let next = TaskNext::Pauses(UNREADABLE);
         let update = TaskUpdate { snapshot: row.snapshot, taken: 0, next, keeps_lease: false };
         let _ = tasks.store.update(&fence, &update).await;
         return;
@@ -142,7 +142,7 @@ impl Run<'_> {
             match after(&mut self.snapshot, end, news, is_draining) {
                 After::Continue => {}
                 After::Again(time) => {
-                    return self.write_and_release(TaskNext::Waits(Some(time)), 0).await;
+                    return self.write_and_release(TaskNext::Pauses(time), 0).await;
                 }
                 After::End(end) => return self.end(end, 0).await,
                 After::Gone => return self.write_and_release(TaskNext::Runs, 0).await,
@@ -281,9 +281,10 @@ impl Run<'_> {
         let update = TaskUpdate { snapshot, taken, next, keeps_lease };
         let written = repeated(|| self.tasks.store.update(&self.fence, &update)).await;
         match written {
-            Ok(()) => {
+            Ok(confirmed) => {
                 self.tasks.changed(self.key);
-                Ok(())
+                // Without the lease, no leg may run.
+                confirmed.or((!keeps_lease).then_some(())).ok_or(())
             }
             Err(error) => {
                 tracing::error!(task = %escaped(&self.key), error = %escaped(&error), "the snapshot of a task was not written");
@@ -293,18 +294,23 @@ impl Run<'_> {
     }
 }
 
-/// Repeats an operation of the store that may succeed later.
+/// Repeats an operation of the store that may succeed later. Returns nothing if the lease is gone and it is unknown whether an earlier
+/// attempt was written.
 async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
     mut operation: impl FnMut() -> F,
-) -> Result<T, StoreError> {
-    let mut attempt = 1;
+) -> Result<Option<T>, StoreError> {
+    let (mut attempt, mut is_unknown) = (1, false);
     loop {
         match operation().await {
+            // The lost confirmation was that of a write that gave the lease back, or another process has the task now: this run
+            // has nothing more to write.
+            Err(error) if error.is_fence_lost() && is_unknown => return Ok(None),
             Err(error) if error.is_temporary() && attempt < ATTEMPTS => {
+                is_unknown |= error.written() == Written::Unknown;
                 sleep(PAUSE * attempt).await;
                 attempt += 1;
             }
-            result => return result,
+            result => return result.map(Some),
         }
     }
 }

@@ -141,6 +141,11 @@ impl CallStore for FaultyStore {
         self.inner.reach()
     }
 
+    /// The tasks have no faults.
+    fn tasks(&self) -> Option<std::sync::Arc<dyn crate::TaskStore>> {
+        self.inner.tasks()
+    }
+
     fn identity(&self) -> Option<StoreIdentity> {
         self.inner.identity()
     }

@@ -155,13 +155,14 @@ impl MemoryTasks {
         Ok(self.run(|table, now| {
             let claimed = table.change(task, |row| {
                 let claimed = row.state.claim(runner, lease, now);
-                (claimed, row.to_row(now))
+                let row = matches!(claimed, Claimed::Fresh(_)).then(|| row.to_row(now));
+                (claimed, row)
             });
             match claimed {
                 None => TaskClaim::NotFound,
-                Some((Claimed::Fresh(number), row)) => TaskClaim::Fresh(TaskFence::new(task, number), row),
+                Some((Claimed::Fresh(number), Some(row))) => TaskClaim::Fresh(TaskFence::new(task, number), row),
                 Some((Claimed::Held(retry_after), _)) => TaskClaim::Held { retry_after },
-                Some((Claimed::Final, _)) => TaskClaim::Final,
+                Some((Claimed::Final | Claimed::Fresh(_), _)) => TaskClaim::Final,
             }
         }))
     }

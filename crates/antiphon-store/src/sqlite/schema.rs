@@ -26,7 +26,7 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Connection, StoreEr
         return Err(StoreError::read(StoreErrorKind::Invalid, "open", text));
     }
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;").map_err(fail)?;
-    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_prepared_statement_cache_capacity(64);
     migrate(&mut connection)?;
     Ok(connection)
 }

@@ -38,8 +38,8 @@ impl Rows<'_> {
         }
         // The row of an earlier task with this key is gone.
         self.write(statements::DELETE, params![new.task.as_bytes()])?;
-        let columns = params![new.task.as_bytes(), new.owner.as_bytes(), new.snapshot, now];
-        self.write(statements::CREATE, columns)?;
+        self.write(statements::CREATE, params![new.task.as_bytes(), new.owner.as_bytes(), now])?;
+        self.write(statements::WRITE_SNAPSHOT, params![new.task.as_bytes(), new.snapshot])?;
         self.write_task(new.task, &RowState::new(self.now(), new.ttl))?;
         Ok(Ok(TaskCreated::First))
     }

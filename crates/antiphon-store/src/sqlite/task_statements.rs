@@ -1,12 +1,11 @@
 //! The statements on tasks. Times are microseconds since 1970.
 
-/// The tables of version 2. `plan` is 0 while a task is ready, 1 while it waits, 2 when it is final; `plan_at` is the moment of that
+/// The tables of version 2. A snapshot has a table of its own, so that a lease is renewed without writing the snapshot again. `plan` is 0 while a task is ready, 1 while it waits, 2 when it is final; `plan_at` is the moment of that
 /// plan, if it has one. `due_at` is the moment from which the task is due, if there is one.
 pub(super) const CREATE_TABLES: &str = "
     CREATE TABLE antiphon_tasks (
         task BLOB NOT NULL PRIMARY KEY,
         owner BLOB NOT NULL,
-        snapshot BLOB NOT NULL,
         version INTEGER NOT NULL,
         numbered INTEGER NOT NULL,
         fence INTEGER NOT NULL,
@@ -21,7 +20,11 @@ pub(super) const CREATE_TABLES: &str = "
     ) STRICT;
     CREATE INDEX antiphon_tasks_due ON antiphon_tasks (due_at) WHERE due_at IS NOT NULL;
     CREATE INDEX antiphon_tasks_expiry ON antiphon_tasks (expires_at) WHERE expires_at IS NOT NULL;
-    CREATE INDEX antiphon_tasks_open ON antiphon_tasks (owner) WHERE plan < 2;
+    CREATE INDEX antiphon_tasks_open ON antiphon_tasks (owner, expires_at) WHERE plan < 2;
+    CREATE TABLE antiphon_task_snapshots (
+        task BLOB NOT NULL PRIMARY KEY REFERENCES antiphon_tasks (task) ON DELETE CASCADE,
+        snapshot BLOB NOT NULL
+    ) STRICT;
     CREATE TABLE antiphon_task_messages (
         task BLOB NOT NULL REFERENCES antiphon_tasks (task) ON DELETE CASCADE,
         number INTEGER NOT NULL,
@@ -37,7 +40,7 @@ pub(super) const FIND: &str = "
     FROM antiphon_tasks WHERE task = ?1 AND (expires_at IS NULL OR expires_at > ?2)";
 
 /// Returns the snapshot of a task.
-pub(super) const SNAPSHOT: &str = "SELECT snapshot FROM antiphon_tasks WHERE task = ?1";
+pub(super) const SNAPSHOT: &str = "SELECT snapshot FROM antiphon_task_snapshots WHERE task = ?1";
 
 /// Returns the messages of a task, in the order of their arrival.
 pub(super) const MESSAGES: &str =
@@ -58,8 +61,8 @@ pub(super) const DELETE: &str = "DELETE FROM antiphon_tasks WHERE task = ?1";
 
 /// Creates the row of a task.
 pub(super) const CREATE: &str = "
-    INSERT INTO antiphon_tasks (task, owner, snapshot, version, numbered, fence, plan, created_at, changed_at)
-    VALUES (?1, ?2, ?3, 0, 0, 0, 0, ?4, ?4)";
+    INSERT INTO antiphon_tasks (task, owner, version, numbered, fence, plan, created_at, changed_at)
+    VALUES (?1, ?2, 0, 0, 0, 0, ?3, ?3)";
 
 /// Replaces the columns of a row, except for its snapshot.
 pub(super) const WRITE: &str = "
@@ -69,7 +72,9 @@ pub(super) const WRITE: &str = "
     WHERE task = ?1";
 
 /// Replaces the snapshot of a row.
-pub(super) const WRITE_SNAPSHOT: &str = "UPDATE antiphon_tasks SET snapshot = ?2 WHERE task = ?1";
+pub(super) const WRITE_SNAPSHOT: &str = "
+    INSERT INTO antiphon_task_snapshots (task, snapshot) VALUES (?1, ?2)
+    ON CONFLICT (task) DO UPDATE SET snapshot = excluded.snapshot";
 
 /// Adds a message.
 pub(super) const ADD_MESSAGE: &str =
@@ -86,7 +91,8 @@ pub(super) const DUE: &str = "
 /// Returns the rows of all tasks, without their content.
 pub(super) const LIST: &str = "
     SELECT version, numbered, fence, runner, lease_until, plan, plan_at, expires_at, created_at, changed_at, task,
-        length(snapshot), (SELECT count(*) FROM antiphon_task_messages AS m WHERE m.task = t.task)
+        (SELECT length(snapshot) FROM antiphon_task_snapshots AS s WHERE s.task = t.task),
+        (SELECT count(*) FROM antiphon_task_messages AS m WHERE m.task = t.task)
     FROM antiphon_tasks AS t WHERE expires_at IS NULL OR expires_at > ?1 ORDER BY created_at, task LIMIT ?2";
 
 /// Removes the tasks that expired first and are not held, and their messages.

@@ -144,6 +144,7 @@ impl RowState {
         self.check(fence)?;
         self.plan = match update.next {
             TaskNext::Runs => Plan::Ready(now),
+            TaskNext::Pauses(time) => Plan::Ready(now.after(time)),
             TaskNext::Waits(_) if has_messages => Plan::Ready(now),
             TaskNext::Waits(time) => Plan::Waits(time.map(|time| now.after(time))),
             TaskNext::Final(keep) => {
