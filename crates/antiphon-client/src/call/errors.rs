@@ -366,7 +366,11 @@ impl fmt::Display for ClientErrorKind {
                 write!(f, "nothing was sent: no answer yet to `{}`", escaped(&keys.join("`, `")))
             }
             Self::OtherServer { belongs_to } => {
-                write!(f, "nothing was sent: it belongs to another server, {}", escaped(belongs_to))
+                write!(
+                    f,
+                    "nothing was sent: the pending call or task belongs to another server, {}",
+                    escaped(belongs_to)
+                )
             }
             Self::StateOnlyLimit => f.write_str(
                 "the server keeps answering `not yet` without asking anything (`state_only_limits`)",
