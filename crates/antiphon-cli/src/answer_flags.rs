@@ -7,7 +7,10 @@ use antiphon::wire::{
     Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root,
 };
 use serde_json::{Map, Value};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// The answers on the command line. Clones share the record of used answers.
 #[derive(Clone)]
@@ -17,6 +20,8 @@ pub(crate) struct AnswerFlags {
     roots: Vec<String>,
     /// The text about the first question of a session that has no answer.
     unanswered: Arc<Mutex<Option<String>>>,
+    /// `true` once questions that come during the call have keys.
+    keyed: Arc<AtomicBool>,
 }
 
 /// The name of the model in the message of `--sample`.
@@ -49,6 +54,7 @@ impl AnswerFlags {
                     sample: None,
                     roots: Vec::new(),
                     unanswered: Arc::default(),
+                    keyed: Arc::default(),
                 })
             }
         }
@@ -113,6 +119,16 @@ impl AnswerFlags {
     fn unused(&self) -> Vec<String> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.iter().filter(|given| !given.used).map(|given| given.text.clone()).collect()
+    }
+
+    /// Sets that the questions that come during the call have keys: they are those of a task.
+    pub(crate) fn set_keyed(&self) {
+        self.keyed.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the questions that come during the call have keys.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.keyed.load(Ordering::Relaxed)
     }
 
     /// Records that a question of a session has no answer.

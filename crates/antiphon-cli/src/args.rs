@@ -3,10 +3,12 @@
 mod keys;
 mod query;
 mod target;
+mod task;
 
 pub(crate) use keys::{KeygenArgs, ReceiptCommand, VerifyArgs};
 pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
+pub(crate) use task::{TaskArgs, TaskCommand};
 
 use crate::notifications;
 use antiphon::wire::LogLevel;
@@ -19,7 +21,7 @@ Answers: --answer KEY.FIELD=VALUE fills in one field, --answer KEY=accept|declin
 Questions without an answer are asked at the terminal. --sample and --root answer questions for the client itself.
 
 Exit codes:
-  0    done
+  0    done; with `--detach`, also a task that continues
   1    the tool failed
   2    usage: arguments, answers, key files; `demo` without an answer and without a terminal
   3    pending: `--once`, or a question without an answer and without a terminal, also in a session
@@ -57,11 +59,17 @@ pub(crate) enum Command {
         tool: String,
         #[command(flatten)]
         arguments: ArgumentArgs,
+        /// If the server makes a task of the call, print the id of the task and stop; `task` continues it
+        #[arg(long)]
+        detach: bool,
         #[command(flatten)]
         call_args: CallArgs,
         #[command(flatten)]
         target: TargetArgs,
     },
+    /// Gets, answers, cancels or follows a task: a call that continues without its request
+    #[command(subcommand)]
+    Task(TaskCommand),
     /// Calls tools over one connection: one call per line of standard input, one result per line of output
     ///
     /// A line is a JSON object: "tool" is the name of the tool, "arguments" an object, {} unless given. The output lines are
@@ -225,10 +233,10 @@ pub(crate) struct CallArgs {
     pub(crate) once: bool,
     /// Print one JSON object; everything else goes to standard error
     ///
-    /// The members: "status" is "done", "pending" or "error". "rounds" is the number of rounds of questions, also of
-    /// earlier processes. "result" is the server's result. "pending" is the pending call, for `resume`. "error" has
-    /// "kind", "message" and the server's "code". If the tool fails, the status is "error", and there is a "result"
-    /// too.
+    /// The members: "status" is "done", "pending", "task" or "error". "rounds" is the number of rounds of questions before a
+    /// task, also of earlier processes. "result" is the server's result. "pending" is the pending call, for `resume`. "task"
+    /// is the handle of the task that continues, for `task watch`. "error" has "kind", "message" and the server's "code".
+    /// If the tool fails, the status is "error", and there is a "result" too.
     #[arg(long)]
     pub(crate) json: bool,
     /// Save images, audio and other binary contents of the result as new files in this directory

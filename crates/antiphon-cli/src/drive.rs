@@ -6,9 +6,10 @@ use crate::{
     console,
     failure::Failure,
     outcome::Outcome,
+    sanitize,
 };
 use antiphon::{
-    client::{Call, CallProgress, Client, PendingCall},
+    client::{Call, CallProgress, Client, ClientTask, Finished, PendingCall},
     wire::{ElicitRequest, InputRequest},
 };
 use std::time::{Duration, Instant};
@@ -22,17 +23,25 @@ pub(crate) enum Start {
     Resume(PendingCall),
 }
 
+/// The rules for driving a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Driving {
+    /// Stop after one leg.
+    pub(crate) once: bool,
+    /// Stop if the call becomes a task.
+    pub(crate) detach: bool,
+    /// The time limit for a server that requires the same URLs again and again.
+    pub(crate) wait: Duration,
+}
+
 /// Drives a call to its end, or with `once` over one leg.
-///
-/// `wait`: the time limit for a server that requires the same URLs again and again.
 pub(crate) async fn drive(
     client: &Client,
     start: Start,
     answers: &mut AnswerFlags,
-    once: bool,
-    wait: Duration,
+    driving: Driving,
 ) -> Outcome {
-    let outcome = walk(client, start, answers, once, wait).await.unwrap_or_else(Outcome::Failed);
+    let outcome = walk(client, start, answers, driving).await.unwrap_or_else(Outcome::Failed);
     match answers.take_unanswered() {
         Some(missing) => Outcome::Failed(Failure::unanswered(missing)),
         None => outcome,
@@ -43,8 +52,7 @@ async fn walk(
     client: &Client,
     start: Start,
     answers: &mut AnswerFlags,
-    once: bool,
-    wait: Duration,
+    Driving { once, detach, wait }: Driving,
 ) -> Result<Outcome, Failure> {
     let (mut step, mut legs) = match start {
         Start::New(call) => (client.begin(call).await?, 1),
@@ -56,6 +64,13 @@ async fn walk(
         let mut pending = match step {
             CallProgress::Done(finished) => return Ok(Outcome::Done(finished)),
             CallProgress::Pending(pending) => pending,
+            CallProgress::Task(handle) if once || detach => {
+                return Ok(Outcome::Task { handle: Box::new(handle), missing: None });
+            }
+            CallProgress::Task(handle) => {
+                console::hint(&format!("The call became the task {}", sanitize::line(handle.task_id())));
+                return follow(client.task(handle), answers).await;
+            }
             _ => {
                 return Err(Failure::protocol(
                     "call",
@@ -92,6 +107,21 @@ async fn walk(
         answered += 1;
         legs += 1;
         step = client.resume(pending).await?;
+    }
+}
+
+/// Follows a task to its end. The callbacks of the client answer its questions.
+pub(crate) async fn follow(mut task: ClientTask, answers: &AnswerFlags) -> Result<Outcome, Failure> {
+    // The questions of a task have keys, unlike those of a session.
+    answers.set_keyed();
+    match task.wait().await {
+        Ok(result) => Ok(Outcome::Done(Finished::Tool(result))),
+        Err(error) => match (answers.take_unanswered(), error.task()) {
+            (Some(missing), Some(handle)) => {
+                Ok(Outcome::Task { handle: Box::new(handle.clone()), missing: Some(missing) })
+            }
+            _ => Err(error.into()),
+        },
     }
 }
 

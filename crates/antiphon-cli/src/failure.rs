@@ -1,7 +1,7 @@
 //! Failures of the program, and their exit codes.
 
 use antiphon::{
-    client::{AskFault, ClientError, ClientErrorKind, PendingCall, RequestFault},
+    client::{AskFault, ClientError, ClientErrorKind, PendingCall, RequestFault, TaskHandle},
     wire::InputRequest,
 };
 use serde::Serialize;
@@ -36,17 +36,27 @@ pub(crate) struct Failure {
     /// The call at the time of the failure, with its answers, if it can be continued.
     #[serde(skip)]
     pub(crate) pending: Option<Box<PendingCall>>,
+    /// The task at the time of the failure, with its answers, if it may still run.
+    #[serde(skip)]
+    pub(crate) task: Option<Box<TaskHandle>>,
 }
 
 impl Failure {
     /// Returns a failure caused by the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, kind: "usage", message: message.into(), code: None, pending: None }
+        Self {
+            exit: Exit::Usage,
+            kind: "usage",
+            message: message.into(),
+            code: None,
+            pending: None,
+            task: None,
+        }
     }
 
     /// Returns a failure caused by the server or by the connection.
     pub(crate) fn protocol(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { exit: Exit::Protocol, kind, message: message.into(), code: None, pending: None }
+        Self { exit: Exit::Protocol, kind, message: message.into(), code: None, pending: None, task: None }
     }
 
     /// Returns the failure of a question of a kind that the client did not declare.
@@ -60,7 +70,7 @@ impl Failure {
 
     /// Returns the failure of a call whose question in a session has no answer. Such a call cannot wait.
     pub(crate) fn unanswered(message: String) -> Self {
-        Self { exit: Exit::Pending, kind: "unanswered", message, code: None, pending: None }
+        Self { exit: Exit::Pending, kind: "unanswered", message, code: None, pending: None, task: None }
     }
 
     /// Returns a failure of an operation of the operating system.
@@ -71,13 +81,14 @@ impl Failure {
             message: format!("{what}: {fault}"),
             code: None,
             pending: None,
+            task: None,
         }
     }
 
     /// Returns the failure of Ctrl-C at a question.
     pub(crate) fn interrupted() -> Self {
         let message = "interrupted; the answers of this round were not sent".to_owned();
-        Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None, pending: None }
+        Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None, pending: None, task: None }
     }
 }
 
@@ -97,6 +108,8 @@ impl From<ClientError> for Failure {
             Kind::StateRefused(_) => (Exit::Protocol, "state_refused"),
             Kind::Ask(AskFault::Url { .. }) => (Exit::Protocol, "invalid_url"),
             Kind::Ask(AskFault::TooManyAsks { .. }) => (Exit::Protocol, "too_many_asks"),
+            Kind::TaskCancelled { .. } => (Exit::Protocol, "task_cancelled"),
+            Kind::TaskExpired => (Exit::Protocol, "task_expired"),
             Kind::StateOnlyLimit => (Exit::Protocol, "state_only_limit"),
             Kind::CursorRepeated | Kind::TooManyPages { .. } | Kind::ListTooLong { .. } => {
                 (Exit::Protocol, "invalid_result")
@@ -106,8 +119,9 @@ impl From<ClientError> for Failure {
         let code = error.server_error().map(|error| error.code.0);
         let message = with_source(&error);
         let goes_on = exit == Exit::Protocol && !error.is_state_refused();
+        let task = error.task().cloned().map(Box::new);
         let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
-        Self { exit, kind, message, code, pending }
+        Self { exit, kind, message, code, pending, task }
     }
 }
 
@@ -120,6 +134,7 @@ fn request_kind(fault: &RequestFault) -> &'static str {
         RequestFault::Result { .. } => "invalid_result",
         RequestFault::Timeout(_) => "timeout",
         RequestFault::Task { .. } => "task",
+        RequestFault::UnknownTask(_) => "unknown_task",
         RequestFault::NothingAcknowledged => "nothing_acknowledged",
         _ => "request",
     }

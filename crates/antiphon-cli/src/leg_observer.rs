@@ -126,8 +126,10 @@ impl ResultView<'_> {
     fn lines(&self) -> Vec<String> {
         let server = self.meta.as_ref().and_then(Meta::server_info);
         let server = server.map_or_else(|| "the server".into(), |info| sanitize::line(info.display_name()));
-        if self.result_type.as_deref() != Some("input_required") {
-            return vec![format!("{server} is done")];
+        match self.result_type.as_deref() {
+            Some("input_required") => {}
+            Some("task") => return vec![format!("{server} made a task of the call")],
+            _ => return vec![format!("{server} is done")],
         }
         let state = self.request_state.as_ref().map(|state| format!("{} bytes of state", state.len()));
         let asks = self.input_requests.iter().flat_map(InputRequests::iter);
@@ -166,8 +168,8 @@ impl Transport for ObservedTransport {
         request: OutgoingRequest,
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> Boxed<'a, Result<ServerReply, TransportError>> {
-        // `server/discover` is not a leg of a call.
-        if request.method == "server/discover" {
+        // These requests are no legs of a call.
+        if request.method == "server/discover" || request.method.starts_with("tasks/") {
             return self.inner.exchange(request, on_notification);
         }
         Box::pin(async move {

@@ -22,6 +22,10 @@ pub(crate) fn attach(builder: ClientBuilder, level: Option<LogLevel>) -> ClientB
 fn progress(event: &ProgressEvent) -> String {
     let of = event.total.map(|total| format!(" of {total}")).unwrap_or_default();
     let message = event.message.as_deref().map(|text| format!(": {}", sanitize::truncated(text, SHOWN)));
+    // A task has no numbers: its progress is its status message.
+    if event.context.method == "tasks/get" {
+        return format!("task{}", message.unwrap_or_default());
+    }
     format!("progress {}{of}{}", event.progress, message.unwrap_or_default())
 }
 

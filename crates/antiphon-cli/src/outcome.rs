@@ -2,7 +2,7 @@
 
 use crate::{console, failure::Exit, failure::Failure, sanitize, save::Saver};
 use antiphon::{
-    client::{Finished, PendingCall},
+    client::{Finished, PendingCall, TaskHandle},
     wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents},
 };
 use serde::Serialize;
@@ -13,6 +13,11 @@ pub(crate) enum Outcome {
     /// The call waits for answers. `missing` describes the missing ones, if they were needed.
     Pending {
         pending: Box<PendingCall>,
+        missing: Option<String>,
+    },
+    /// The call became a task, which continues. `missing` describes the missing answers, if they were needed.
+    Task {
+        handle: Box<TaskHandle>,
         missing: Option<String>,
     },
     Failed(Failure),
@@ -28,6 +33,8 @@ struct JsonOutput<'a, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<&'a PendingCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'a TaskHandle>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a Failure>,
 }
 
@@ -36,14 +43,16 @@ impl Outcome {
         match self {
             Self::Done(Finished::Tool(result)) if result.failed() => Exit::ToolFailed,
             Self::Done(_) => Exit::Done,
-            Self::Pending { .. } => Exit::Pending,
+            Self::Pending { .. } | Self::Task { missing: Some(_), .. } => Exit::Pending,
+            Self::Task { missing: None, .. } => Exit::Done,
             Self::Failed(failure) => failure.exit,
         }
     }
 
     /// Prints one JSON object.
     pub(crate) fn print_json(&self, rounds: u32) {
-        let mut line = JsonOutput { status: "done", rounds, result: None, pending: None, error: None };
+        let mut line =
+            JsonOutput { status: "done", rounds, result: None, pending: None, task: None, error: None };
         let tool_failure;
         match self {
             Self::Done(finished) => {
@@ -60,9 +69,13 @@ impl Outcome {
                 (line.status, line.pending) = ("pending", Some(&**pending));
                 missing.iter().for_each(|missing| console::note(&format!("error: {missing}")));
             }
+            Self::Task { handle, missing } => {
+                (line.status, line.task) = ("task", Some(&**handle));
+                missing.iter().for_each(|missing| console::note(&format!("error: {missing}")));
+            }
             Self::Failed(failure) => {
                 (line.status, line.error) = ("error", Some(failure));
-                line.pending = failure.pending.as_deref();
+                (line.pending, line.task) = (failure.pending.as_deref(), failure.task.as_deref());
                 console::failed(failure);
             }
         }
@@ -83,8 +96,18 @@ impl Outcome {
             Self::Done(finished) => print_finished(finished, saver),
             Self::Pending { missing: Some(missing), .. } => console::note(&format!("error: {missing}")),
             Self::Pending { pending, missing: None } => print_object(pending),
+            Self::Task { handle, missing } => {
+                missing.iter().for_each(|missing| console::note(&format!("error: {missing}")));
+                console::out(&sanitize::line(handle.task_id()));
+            }
             Self::Failed(failure) => {
                 console::failed(failure);
+                if let Some(task) = &failure.task {
+                    let id = sanitize::line(task.task_id());
+                    console::hint(&format!(
+                        "the task continues at the server; `task watch {id}` continues here"
+                    ));
+                }
                 if failure.pending.is_some() {
                     console::hint(
                         "the answers are lost; with --json they are printed, and `resume` continues the call",
@@ -97,7 +120,14 @@ impl Outcome {
 
 /// Prints the result of a request without questions as one JSON object.
 pub(crate) fn print_result_json(result: &impl Serialize) {
-    print_object(&JsonOutput { status: "done", rounds: 0, result: Some(result), pending: None, error: None });
+    print_object(&JsonOutput {
+        status: "done",
+        rounds: 0,
+        result: Some(result),
+        pending: None,
+        task: None,
+        error: None,
+    });
 }
 
 fn print_object(object: &impl Serialize) {
@@ -109,7 +139,12 @@ fn print_object(object: &impl Serialize) {
 
 fn failure_of(result: &CallToolResult) -> Failure {
     let message = result.first_text().unwrap_or("the tool failed").to_owned();
-    Failure { exit: Exit::ToolFailed, kind: "tool", message, code: None, pending: None }
+    Failure { exit: Exit::ToolFailed, kind: "tool", message, code: None, pending: None, task: None }
+}
+
+/// Prints the result of a tool for a person.
+pub(crate) fn print_tool_result(result: CallToolResult) {
+    print_finished(&Finished::Tool(result), None);
 }
 
 fn print_finished(finished: &Finished, saver: Option<&Saver>) {

@@ -1,4 +1,4 @@
-//! The questions of a legacy session, which come during the call. They are answered in the same way as questions
+//! The questions of a legacy session and of a task, which come during the call. They are answered in the same way as questions
 //! between legs.
 
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use antiphon::client::{CallbackError, ClientBuilder};
 
-/// Answers the questions of a legacy server. One question at a time, because there is one terminal.
+/// Answers the questions of a legacy server, and of tasks. One question at a time, because there is one terminal.
 pub(crate) fn attach(builder: ClientBuilder, answers: &AnswerFlags) -> ClientBuilder {
     let asked = answers.clone();
     let builder = builder.one_at_a_time(true).on_elicit(move |ask| {

@@ -10,7 +10,7 @@ use crate::{
 };
 use antiphon::{
     client::{
-        Client, ClientBuilder, Mode, PendingCall,
+        Client, ClientBuilder, Mode,
         transport::{ChildCommand, ChildStderr, ChildTransport, HttpTransport},
     },
     wire::AskSupport,
@@ -91,22 +91,21 @@ impl Target {
             .ok_or_else(|| Failure::usage("no server: give its URL, or `--` and the command that starts it"))
     }
 
-    /// Returns the server of the pending call, if the call names a URL.
-    pub(crate) fn of_pending(pending: &PendingCall, args: &TargetArgs) -> Result<Self, Failure> {
-        let target = &pending.server().target;
+    /// Returns the server that a stored value names, such as a pending call, if it names a URL.
+    pub(crate) fn of_stored(target: &str, what: &str, args: &TargetArgs) -> Result<Self, Failure> {
         if target.starts_with("http://") || target.starts_with("https://") {
             if args.bearer.is_some() {
                 // Otherwise the author of the file would choose the receiver of the token.
                 return Err(Failure::usage(format!(
-                    "a bearer token is set (--bearer or MCP_BEARER), and the pending call itself names the server, {}: \
+                    "a bearer token is set (--bearer or MCP_BEARER), and the {what} itself names the server, {}: \
                      give the URL on the command line, so that the token goes to the server that you intend",
                     sanitize::line(target)
                 )));
             }
-            return Self::url(target.clone()).with(args);
+            return Self::url(target.to_owned()).with(args);
         }
         Err(Failure::usage(format!(
-            "the pending call began with the command `{}`: give the whole command after `--`, or a URL",
+            "the {what} began with the command `{}`: give the whole command after `--`, or a URL",
             sanitize::line(target)
         )))
     }

@@ -56,6 +56,7 @@ pub struct ClientBuilder {
     observers: Observers,
     caches: bool,
     checks_output: bool,
+    tasks: bool,
 }
 
 impl Client {
@@ -88,6 +89,7 @@ impl ClientBuilder {
             observers: Observers::default(),
             caches: true,
             checks_output: true,
+            tasks: true,
         }
     }
 
@@ -234,6 +236,17 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets whether the client declares, with each request of 2026-07-28, that it supports tasks (the extension
+    /// `io.modelcontextprotocol/tasks`). Default: `true`.
+    ///
+    /// A server may then make a task of a tool call, which continues without its request. [`Client::call_tool`] gets the task
+    /// until it has its result; [`Client::begin`] returns a [`TaskHandle`](crate::TaskHandle). With `false`, a server that can
+    /// run a tool as a task only refuses the call. On a session of a legacy server there are no such tasks.
+    pub fn tasks(mut self, on: bool) -> Self {
+        self.tasks = on;
+        self
+    }
+
     /// Sets whether the callbacks of a round run one after another. Default: `false`; they run concurrently, started in the
     /// server's order.
     pub fn one_at_a_time(mut self, on: bool) -> Self {
@@ -360,6 +373,7 @@ impl ClientBuilder {
             observers: self.observers,
             version,
             caches: self.caches,
+            tasks: self.tasks,
         });
         let connection = Connection::new(Arc::new(core), Arc::new(transport), self.mode);
         Client::new(ServerTools::new(ServerLists { connection }, self.checks_output))

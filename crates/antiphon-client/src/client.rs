@@ -8,6 +8,7 @@ use crate::{
         outcome::{CallProgress, Finished},
         pending::PendingCall,
         rounds::Run,
+        task::{control::ClientTask, handle::TaskHandle},
     },
     identity::ServerIdentity,
     lists::{
@@ -115,6 +116,17 @@ impl Client {
     /// As [`call_tool`](Self::call_tool).
     pub async fn drive(&self, pending: PendingCall) -> Result<Finished, ClientError> {
         Run::resumed(&self.tools, pending).finish().await
+    }
+
+    /// A task of the server, by its handle: gets it, answers its questions, cancels it, or follows it to its end. Sends nothing.
+    pub fn task(&self, handle: TaskHandle) -> ClientTask {
+        ClientTask::new(Arc::clone(&self.tools), handle)
+    }
+
+    /// A task of the server, by its id alone. Sends nothing. A [`TaskHandle`] also has the keys that were answered; without it, a
+    /// question whose answer was sent may be asked once more.
+    pub fn attach(&self, task_id: impl Into<String>) -> ClientTask {
+        self.task(TaskHandle::of_id(self.server(), task_id.into()))
     }
 
     /// The server: its target and, once a result named it, its name.

@@ -107,6 +107,7 @@ pub use call::{
     errors::{ClientError, ClientErrorKind},
     outcome::{CallProgress, Finished},
     pending::PendingCall,
+    task::{control::ClientTask, handle::TaskHandle},
 };
 pub use cancel::CancelToken;
 pub use client::Client;

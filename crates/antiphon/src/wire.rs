@@ -11,6 +11,7 @@
 //! | answers | [`ElicitResult`], [`CreateMessageResult`], [`ListRootsResult`], [`InputResponses`] |
 //! | a client and a server | [`AskSupport`], [`ProtocolVersion`], [`Implementation`], [`DiscoverResult`], capabilities |
 //! | completions, logs, subscriptions, caches | [`CompletionReference`], [`LogLevel`], [`SubscriptionFilter`], [`Ttl`], .. |
+//! | tasks | [`DetailedTask`], [`Task`], [`TaskStatus`], [`TaskDetail`] |
 //! | errors | [`ErrorObject`], [`ErrorCode`] |
 //! | text of a peer in a log, an error, a terminal | [`ForeignText`], [`escaped`], [`is_escaped`], [`secret_in`] |
 //! | transports of your own | [`Incoming`], [`Request`], [`Response`], [`Notification`], [`RequestId`], [`ParamHeaders`] |
@@ -18,14 +19,15 @@
 pub use antiphon_wire::{
     Action, Annotations, AskKind, AskSupport, AudioContent, BlobOrText, CacheScope, CallToolResult, Choice,
     ClientCapabilities, CompleteResult, Completion, CompletionContext, CompletionReference, ContentBlock,
-    CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitRequest, ElicitResult, EmbeddedResource,
-    ErrorCode, ErrorObject, FieldFault, FieldKind, ForeignText, FormField, FormSchema, GetPromptResult, Icon,
-    IconTheme, ImageContent, Implementation, Incoming, InputRequest, InputRequests, InputRequiredResult,
-    InputResponses, JsonSchema, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListRootsResult, ListToolsResult, LogLevel, Meta, ModelHint, ModelPreferences, Notification,
-    ProgressToken, Prompt, PromptArgument, PromptMessage, ProtocolVersion, ReadResourceResult, Request,
-    RequestId, Resource, ResourceContents, ResourceLink, ResourceTemplate, Response, Role, Root,
-    SamplingBlock, SamplingContent, SamplingMessage, ServerCapabilities, SubscriptionFilter, TextContent,
-    TextFormat, Tool, ToolAnnotations, ToolChoice, ToolResultContent, ToolUseContent, Ttl, UnknownAsk,
-    Unreadable, escaped, header::params::ParamHeaders, is_escaped, secret_in,
+    CreateMessageParams, CreateMessageResult, DetailedTask, DiscoverResult, ElicitRequest, ElicitResult,
+    EmbeddedResource, ErrorCode, ErrorObject, FieldFault, FieldKind, ForeignText, FormField, FormSchema,
+    GetPromptResult, Icon, IconTheme, ImageContent, Implementation, Incoming, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, JsonSchema, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListRootsResult, ListToolsResult, LogLevel, Meta, ModelHint, ModelPreferences,
+    Notification, ProgressToken, Prompt, PromptArgument, PromptMessage, ProtocolVersion, ReadResourceResult,
+    Request, RequestId, Resource, ResourceContents, ResourceLink, ResourceTemplate, Response, Role, Root,
+    SamplingBlock, SamplingContent, SamplingMessage, ServerCapabilities, SubscriptionFilter, Task,
+    TaskDetail, TaskStatus, TextContent, TextFormat, Tool, ToolAnnotations, ToolChoice, ToolResultContent,
+    ToolUseContent, Ttl, UnknownAsk, Unreadable, escaped, header::params::ParamHeaders, is_escaped,
+    secret_in,
 };

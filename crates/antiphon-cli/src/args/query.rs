@@ -56,7 +56,7 @@ pub(crate) struct ListenArgs {
     /// Print one JSON object per line
     ///
     /// "event" is "acknowledged", with the agreed "notifications", "tools_list_changed", "prompts_list_changed",
-    /// "resources_list_changed", "resource_updated", with its "uri", or "closed": the server closed the subscription, which is
+    /// "resources_list_changed", "resource_updated", with its "uri", "task", with the "task" and its state, or "closed": the server closed the subscription, which is
     /// opened again. An error is an object as `call` prints it, with
     /// "status" and "error".
     #[arg(long)]
@@ -83,4 +83,7 @@ pub(crate) struct ListenTo {
     /// Listen for updates of this resource; may be repeated
     #[arg(long = "resource", value_name = "URI")]
     pub(crate) uris: Vec<String>,
+    /// Listen for changes of the task with this id; may be repeated
+    #[arg(long = "task", value_name = "ID")]
+    pub(crate) tasks: Vec<String>,
 }

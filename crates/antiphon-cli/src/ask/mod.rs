@@ -6,7 +6,10 @@
 
 mod form;
 mod prompt;
+mod task;
 mod url;
+
+pub(crate) use task::{answer_task, summary};
 
 use crate::{
     answer_flags::{AnswerFlags, FlagAnswer},
@@ -94,13 +97,14 @@ fn missing(missing_answer: &[MissingAnswer]) -> String {
     ))
 }
 
-/// Returns the answer to a question of a session, which comes during the call. Its key is its number.
+/// Returns the answer to a question that comes during the call. In a session, its key is its number; a question of a task has a
+/// key.
 pub(crate) fn answer_session_question(
     ask: &ElicitAsk,
     answers: &AnswerFlags,
 ) -> Result<ElicitResult, RoundError> {
     let context = ask.context();
-    let key = context.round.to_string();
+    let key = if answers.is_keyed() { context.key.clone() } else { context.round.to_string() };
     let server = sanitize::line(&context.server.to_string());
     let header = match context.target.as_str() {
         "" => format!("{server} asks:"),

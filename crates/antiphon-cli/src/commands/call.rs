@@ -4,7 +4,7 @@ use crate::{
     answer_flags::AnswerFlags,
     args::{ArgumentArgs, CallArgs, TargetArgs},
     console,
-    drive::{Start, drive},
+    drive::{Driving, Start, drive},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     notifications,
@@ -49,13 +49,13 @@ fn json(arguments: ArgumentArgs) -> Result<Box<RawValue>, Failure> {
 /// Makes a call.
 pub(super) async fn run(
     call: impl FnOnce() -> Result<Call, Failure>,
-    call_args: CallArgs,
+    (call_args, detach): (CallArgs, bool),
     target: &TargetArgs,
     log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
     let legs = LegObserver::new(log);
     let start = call().and_then(|call| Ok((Start::New(call), Target::required(target)?)));
-    finish(start, call_args, target, &legs).await
+    finish(start, (call_args, detach), target, &legs).await
 }
 
 /// Continues a pending call.
@@ -69,18 +69,18 @@ pub(super) async fn resume(
     let start = read_pending(file).and_then(|pending| {
         let server = match Target::given(target)? {
             Some(server) => server,
-            None => Target::of_pending(&pending, target)?,
+            None => Target::of_stored(&pending.server().target, "pending call", target)?,
         };
         legs.add_rounds(pending.round());
         Ok((Start::Resume(pending), server))
     });
-    finish(start, call_args, target, &legs).await
+    finish(start, (call_args, false), target, &legs).await
 }
 
 /// Drives the call and prints its outcome, also a failure.
 async fn finish(
     start: Result<(Start, Target), Failure>,
-    call_args: CallArgs,
+    (call_args, detach): (CallArgs, bool),
     target: &TargetArgs,
     legs: &LegObserver,
 ) -> Result<Exit, Failure> {
@@ -102,7 +102,10 @@ async fn finish(
                 if call_args.once { builder } else { session_questions::attach(builder, &answers) }
             });
             match client {
-                Ok(client) => connected(start, &client, is_child, answers, (call_args.once, wait)).await,
+                Ok(client) => {
+                    let driving = Driving { once: call_args.once, detach, wait };
+                    connected(start, &client, is_child, answers, driving).await
+                }
                 Err(failure) => Outcome::Failed(failure),
             }
         }
@@ -132,13 +135,13 @@ async fn connected(
     client: &Client,
     is_child: bool,
     mut answers: AnswerFlags,
-    (once, wait): (bool, Duration),
+    driving: Driving,
 ) -> Outcome {
     let start = match start {
         Start::Resume(pending) => Start::Resume(redirected(pending, &client.server().target)),
         new => new,
     };
-    let outcome = drive(client, start, &mut answers, once, wait).await;
+    let outcome = drive(client, start, &mut answers, driving).await;
     client.close().await;
     answers.warn_unused();
     if let Outcome::Pending { missing: None, .. } = &outcome {
@@ -148,6 +151,9 @@ async fn connected(
                 "It becomes invalid when the server started here ends, unless that server has a key file and is started again with it.",
             );
         }
+    }
+    if let Outcome::Task { .. } = &outcome {
+        console::hint("The id of the task may be all that is needed to read it: protect it like a password.");
     }
     outcome
 }

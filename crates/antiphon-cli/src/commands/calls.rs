@@ -4,7 +4,7 @@ use super::call::with_wait;
 use crate::{
     answer_flags::AnswerFlags,
     args::{AnswerArgs, ClientArgs, TargetArgs, WaitArgs},
-    drive::{Start, drive},
+    drive::{Driving, Start, drive},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     outcome::Outcome,
@@ -65,7 +65,9 @@ async fn each_line(
         }
         let before = legs.rounds();
         let outcome = match call(&line) {
-            Ok(call) => drive(client, Start::New(call), answers, false, wait).await,
+            Ok(call) => {
+                drive(client, Start::New(call), answers, Driving { once: false, detach: false, wait }).await
+            }
             Err(failure) => Outcome::Failed(failure),
         };
         outcome.print_json(legs.rounds() - before);

@@ -5,7 +5,7 @@ use crate::{
     args::{AnswerArgs, StoreArgs},
     ask::{self, RoundError},
     console,
-    drive::{Start, drive},
+    drive::{Driving, Start, drive},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     outcome::Outcome,
@@ -45,7 +45,9 @@ pub(super) async fn demo(args: AnswerArgs, store: &StoreArgs) -> Result<Exit, Fa
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
     let wait = Duration::from_secs(60);
-    let mut outcome = drive(&client, Start::New(call), &mut answers, sends_twice, wait).await;
+    let mut outcome =
+        drive(&client, Start::New(call), &mut answers, Driving { once: sends_twice, detach: false, wait })
+            .await;
     if let Outcome::Pending { pending, missing: None } = outcome {
         outcome = twice(&client, *pending, &mut answers).await.unwrap_or_else(Outcome::Failed);
     }

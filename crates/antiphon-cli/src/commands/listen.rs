@@ -53,7 +53,8 @@ fn filter(to: ListenTo) -> SubscriptionFilter {
     filter = if to.tools { filter.tools() } else { filter };
     filter = if to.prompts { filter.prompts() } else { filter };
     filter = if to.resources { filter.resources() } else { filter };
-    to.uris.into_iter().fold(filter, SubscriptionFilter::resource)
+    let filter = to.uris.into_iter().fold(filter, SubscriptionFilter::resource);
+    to.tasks.into_iter().fold(filter, SubscriptionFilter::task)
 }
 
 /// Returns the names of what a filter selects, for people.
@@ -66,7 +67,8 @@ fn names(filter: &SubscriptionFilter) -> Vec<String> {
     let lists =
         lists.into_iter().filter(|(wanted, _)| *wanted == Some(true)).map(|(_, name)| name.to_owned());
     let uris = filter.resource_subscriptions.iter().flatten();
-    lists.chain(uris.map(|uri| format!("resource {}", sanitize::line(uri)))).collect()
+    let tasks = filter.task_ids.iter().flatten().map(|id| format!("task {}", sanitize::line(id)));
+    lists.chain(uris.map(|uri| format!("resource {}", sanitize::line(uri)))).chain(tasks).collect()
 }
 
 fn line(event: &Event) -> String {
@@ -80,6 +82,12 @@ fn line(event: &Event) -> String {
         Event::PromptsListChanged => "prompts changed".to_owned(),
         Event::ResourcesListChanged => "resources changed".to_owned(),
         Event::ResourceUpdated { uri } => format!("resource updated {}", sanitize::line(uri)),
+        Event::Task(state) => {
+            let message =
+                state.task.status_message.as_deref().map(|text| format!(": {}", sanitize::line(text)));
+            let id = sanitize::line(&state.task.task_id);
+            format!("task {id} {}{}", state.task.status, message.unwrap_or_default())
+        }
         _ => "something changed".to_owned(),
     }
 }
@@ -92,6 +100,7 @@ fn object(event: &Event) -> Value {
         Event::PromptsListChanged => json!({"event": "prompts_list_changed"}),
         Event::ResourcesListChanged => json!({"event": "resources_list_changed"}),
         Event::ResourceUpdated { uri } => json!({"event": "resource_updated", "uri": uri}),
+        Event::Task(state) => json!({"event": "task", "task": state}),
         _ => json!({"event": "other"}),
     }
 }

@@ -16,4 +16,5 @@ mod pending;
 mod receipt;
 mod serve;
 mod support;
+mod tasks;
 mod terminal;

@@ -16,7 +16,7 @@ use futures_util::{
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 /// Runs the callbacks of the asks that have no answer yet. Returns the time to wait before the answers are sent. The
 /// callbacks report their progress to `progress`.
@@ -26,6 +26,33 @@ pub(crate) async fn answer_round(
     round: &mut AskRound,
     progress: &AskProgress,
 ) -> Result<Duration, AskFault> {
+    let PreparedRound { wait, calls } = prepare_round(handlers, origin, round, progress).await?;
+    let calls: Vec<_> = calls.into_iter().map(|(key, call)| async move { (key, call.await) }).collect();
+    let at_once = if handlers.one_at_a_time { 1 } else { calls.len().max(1) };
+    // Started in the server's order; when one fails, the others are dropped with the stream.
+    let mut answers = pin!(stream::iter(calls).buffer_unordered(at_once));
+    while let Some((key, answer)) = answers.next().await {
+        let answer = answer.map_err(|source| failed(key.clone(), source))?;
+        round.answer(&key, &answer).map_err(AskFault::Answer)?;
+    }
+    Ok(wait)
+}
+
+/// A round that was checked and that `on_round` has decided on.
+pub(crate) struct PreparedRound {
+    /// The time to wait before the answers are sent.
+    pub(crate) wait: Duration,
+    /// The callbacks of the asks without an answer, by key, in the server's order. None runs before it is polled.
+    pub(crate) calls: Vec<(String, BoxFuture<'static, AnswerText>)>,
+}
+
+/// Checks the asks that have no answer yet, and lets `on_round` decide. Asks that it declined have their answers after this.
+pub(crate) async fn prepare_round(
+    handlers: &AskHandlers,
+    origin: &Origin,
+    round: &mut AskRound,
+    progress: &AskProgress,
+) -> Result<PreparedRound, AskFault> {
     for (key, ask) in round.asks.iter().filter(|(key, _)| round.answers.get(key).is_none()) {
         if let InputRequest::Unknown(unknown) = ask {
             let (key, method) = (key.to_owned(), unknown.method.clone());
@@ -37,28 +64,16 @@ pub(crate) async fn answer_round(
     for key in round.missing() {
         may_be_opened(handlers, key, round.asks.get(key))?;
     }
-    let calls: Vec<BoxFuture<'static, (String, AnswerText)>> = round
-        .missing()
-        .into_iter()
-        .filter_map(|key| {
-            let ask = round.asks.get(key)?.clone();
-            let call = start(handlers.callbacks.clone(), context(origin, round.number, key, progress), ask);
-            let key = key.to_owned();
-            Some(Box::pin(async move { (key, call.await) }) as BoxFuture<'static, _>)
-        })
-        .collect();
-    let at_once = if handlers.one_at_a_time { 1 } else { calls.len().max(1) };
-    // Started in the server's order; when one fails, the others are dropped with the stream.
-    let mut answers = stream::iter(calls).buffer_unordered(at_once);
-    while let Some((key, answer)) = answers.next().await {
-        let answer = answer.map_err(|source| failed(key.clone(), source))?;
-        round.answer(&key, &answer).map_err(AskFault::Answer)?;
-    }
-    Ok(wait)
+    let calls = round.missing().into_iter().filter_map(|key| {
+        let ask = round.asks.get(key)?.clone();
+        let call = start(handlers.callbacks.clone(), context(origin, round.number, key, progress), ask);
+        Some((key.to_owned(), Box::pin(call) as BoxFuture<'static, _>))
+    });
+    Ok(PreparedRound { wait, calls: calls.collect() })
 }
 
 /// The answer of a callback, as JSON text.
-type AnswerText = Result<Box<RawValue>, CallbackError>;
+pub(crate) type AnswerText = Result<Box<RawValue>, CallbackError>;
 
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
 pub(crate) fn must_be_declared(
@@ -148,7 +163,7 @@ fn written(answer: &impl Serialize) -> AnswerText {
 }
 
 /// A form that was refused by [`FormAsk::accept`] and passed on is a bad answer, not a failure.
-fn failed(key: String, source: CallbackError) -> AskFault {
+pub(crate) fn failed(key: String, source: CallbackError) -> AskFault {
     match source.into_inner().downcast::<AnswerError>() {
         Ok(error) => AskFault::Answer(*error),
         Err(source) => AskFault::Callback { key, source: CallbackError::from_box(source) },

@@ -57,6 +57,7 @@ pub struct CallOptions {
     pub(crate) fresh: bool,
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) log_level: Option<LogLevel>,
+    pub(crate) cancel_on_error: bool,
 }
 
 impl CallOptions {
@@ -101,6 +102,17 @@ impl CallOptions {
     #[must_use]
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
+        self
+    }
+
+    /// Sets whether the server is asked to cancel the task that the call became, if the call ends with an error while its task
+    /// runs: at the time limit, when it is cancelled, or when a callback fails. Default: `false`; the task continues, and the
+    /// error holds its handle ([`ClientError::task`](crate::ClientError::task)).
+    ///
+    /// Dropping the future of the call sends nothing.
+    #[must_use]
+    pub fn cancel_on_error(mut self, on: bool) -> Self {
+        self.cancel_on_error = on;
         self
     }
 }
@@ -186,6 +198,13 @@ impl Call {
     #[must_use]
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.options = self.options.log_level(level);
+        self
+    }
+
+    /// The same call, whose task is cancelled if the call ends with an error: [`CallOptions::cancel_on_error`].
+    #[must_use]
+    pub fn cancel_on_error(mut self, on: bool) -> Self {
+        self.options = self.options.cancel_on_error(on);
         self
     }
 

@@ -5,6 +5,7 @@ use crate::{
     call::{
         definition::{ArgumentsError, Call, CallKind},
         pending::PendingCall,
+        task::handle::TaskHandle,
     },
     identity::ServerIdentity,
     lists::pages::ListFault,
@@ -27,6 +28,8 @@ struct Inner {
     call: Option<Call>,
     kind: ClientErrorKind,
     pending: Option<PendingCall>,
+    /// The task that the call became, if it may still run.
+    task: Option<TaskHandle>,
     /// A request was under way when a deadline or a cancellation ended the call.
     interrupted: bool,
 }
@@ -49,9 +52,10 @@ pub enum ClientErrorKind {
         /// The keys of the asks that have no answer.
         keys: Vec<String>,
     },
-    /// The pending call belongs to another server; nothing was sent. [`PendingCall::retarget`] changes its server.
+    /// The pending call, or the task, belongs to another server; nothing was sent. [`PendingCall::retarget`] and
+    /// [`TaskHandle::retarget`] change its server.
     OtherServer {
-        /// The target of the server that the pending call belongs to.
+        /// The target of the server that it belongs to.
         belongs_to: String,
     },
     /// The server answered with state only, longer or more often than
@@ -61,6 +65,13 @@ pub enum ClientErrorKind {
     Deadline(Duration),
     /// The call was cancelled.
     Cancelled,
+    /// The task that the call became was cancelled at the server.
+    TaskCancelled {
+        /// The reason, if the server sent one. It comes from the server: sanitize it before you show it.
+        message: Option<String>,
+    },
+    /// The server has not answered since the task's TTL ended, more than a minute ago. It may have discarded the task.
+    TaskExpired,
     /// A list returned the cursor of an earlier page again: the server's fault.
     CursorRepeated,
     /// A list has more pages than are followed.
@@ -104,7 +115,15 @@ impl ClientError {
         kind: impl Into<ClientErrorKind>,
     ) -> Self {
         let kind = kind.into();
-        Self(Box::new(Inner { server, method, call: None, kind, pending: None, interrupted: false }))
+        Self(Box::new(Inner {
+            server,
+            method,
+            call: None,
+            kind,
+            pending: None,
+            task: None,
+            interrupted: false,
+        }))
     }
 
     /// Returns the error of a call. `interrupted`: a request was under way when the call ended.
@@ -116,7 +135,13 @@ impl ClientError {
         interrupted: bool,
     ) -> Self {
         let method = call.method();
-        Self(Box::new(Inner { server, method, call: Some(call), kind, pending, interrupted }))
+        Self(Box::new(Inner { server, method, call: Some(call), kind, pending, task: None, interrupted }))
+    }
+
+    /// The same error, with the task that may still run.
+    pub(crate) fn with_task(mut self, task: Option<TaskHandle>) -> Self {
+        self.0.task = task;
+        self
     }
 
     /// The kind of the error.
@@ -155,6 +180,17 @@ impl ClientError {
         self.0.pending
     }
 
+    /// The handle of the task that the call became, if the task may still run. It holds the answers that were not sent:
+    /// [`Client::task`](crate::Client::task) continues it.
+    pub fn task(&self) -> Option<&TaskHandle> {
+        self.0.task.as_ref()
+    }
+
+    /// The handle of the task, by value. See [`task`](Self::task).
+    pub fn into_task(self) -> Option<TaskHandle> {
+        self.0.task
+    }
+
     /// The same call from its beginning. Its effects so far may happen again: ask the person first.
     pub fn restart(&self) -> Option<Call> {
         self.0.call.clone()
@@ -191,16 +227,18 @@ impl ClientError {
         }
     }
 
-    /// Returns `true` if the call was cancelled through its token.
+    /// Returns `true` if the call was cancelled through its token, or its task was cancelled at the server.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0.kind, ClientErrorKind::Cancelled)
+        matches!(self.0.kind, ClientErrorKind::Cancelled | ClientErrorKind::TaskCancelled { .. })
     }
 
-    /// Returns `true` if a request or the whole call took too long.
+    /// Returns `true` if a request or the whole call took too long, or the TTL of a task ended without an answer.
     pub fn is_timeout(&self) -> bool {
         matches!(
             self.0.kind,
-            ClientErrorKind::Deadline(_) | ClientErrorKind::Request(RequestFault::Timeout(_))
+            ClientErrorKind::Deadline(_)
+                | ClientErrorKind::TaskExpired
+                | ClientErrorKind::Request(RequestFault::Timeout(_))
         )
     }
 
@@ -220,11 +258,13 @@ impl ClientError {
     }
 
     /// Returns `true` if the requested thing does not exist: there is no MCP endpoint at the URL (HTTP 404), the server has no
-    /// such method (`-32601`), or the resource [does not exist](Self::is_resource_not_found).
+    /// such method (`-32601`), the resource [does not exist](Self::is_resource_not_found), or the server does not know the
+    /// task, or no longer.
     pub fn is_not_found(&self) -> bool {
         let is_method = || self.server_error().is_some_and(|error| error.code == ErrorCode::METHOD_NOT_FOUND);
         let is_endpoint = self.http_status() == Some(404) && !self.is_session_lost();
-        is_endpoint || is_method() || self.is_resource_not_found()
+        let is_task = matches!(self.0.kind, ClientErrorKind::Request(RequestFault::UnknownTask(_)));
+        is_endpoint || is_method() || is_task || self.is_resource_not_found()
     }
 
     /// Returns `true` if the server reported that the resource does not exist.
@@ -263,13 +303,14 @@ impl ClientError {
                 }
             },
             ClientErrorKind::Request(RequestFault::Timeout(_) | RequestFault::Task { .. }) => true,
-            _ => self.0.interrupted,
+            _ => self.0.interrupted || self.0.task.is_some(),
         }
     }
 
-    /// Returns `true` if the server made a task of the call. This client does not support tasks.
+    /// Returns `true` if the server made a task of the call that may still run. [`task`](Self::task) returns its handle, unless
+    /// this client cannot follow such a task ([`RequestFault::Task`]).
     pub fn is_task(&self) -> bool {
-        matches!(self.0.kind, ClientErrorKind::Request(RequestFault::Task { .. }))
+        self.0.task.is_some() || matches!(self.0.kind, ClientErrorKind::Request(RequestFault::Task { .. }))
     }
 
     /// Returns `true` if the server acknowledged none of the changes that a subscription requested.
@@ -327,7 +368,7 @@ impl fmt::Display for ClientErrorKind {
             Self::OtherServer { belongs_to } => {
                 write!(
                     f,
-                    "nothing was sent: the pending call belongs to another server, {}",
+                    "nothing was sent: the pending call or task belongs to another server, {}",
                     escaped(belongs_to)
                 )
             }
@@ -336,6 +377,13 @@ impl fmt::Display for ClientErrorKind {
             ),
             Self::Deadline(limit) => write!(f, "the call did not end within {limit:?} and was cancelled"),
             Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::TaskCancelled { message } => {
+                f.write_str("the task was cancelled at the server")?;
+                message.as_ref().map_or(Ok(()), |message| write!(f, ": {}", escaped(message)))
+            }
+            Self::TaskExpired => f.write_str(
+                "the server has not answered since the TTL of the task ended, more than a minute ago",
+            ),
             Self::CursorRepeated => {
                 f.write_str("the server's list leads back to a page it had shown already")
             }
@@ -349,7 +397,15 @@ impl fmt::Display for ClientErrorKind {
 
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { server, method, call, kind, .. } = &*self.0;
+        let Inner { server, method, call, kind, task, .. } = &*self.0;
+        if let (ClientErrorKind::Deadline(limit), Some(_)) = (kind, task) {
+            let text =
+                format_args!("the call did not end within {limit:?}; its task continues at the server");
+            return match call {
+                Some(call) => write!(f, "{call} at {server}: {text}"),
+                None => write!(f, "{method} at {server}: {text}"),
+            };
+        }
         match (call, kind) {
             (Some(call), _) => write!(f, "{call} at {server}: {kind}"),
             (None, ClientErrorKind::Arguments(error)) => error.fmt(f),
@@ -366,6 +422,7 @@ impl fmt::Debug for ClientError {
             .field("call", &self.0.call)
             .field("kind", &self.0.kind)
             .field("pending", &self.0.pending)
+            .field("task", &self.0.task)
             .finish_non_exhaustive()
     }
 }

@@ -50,6 +50,7 @@ impl Legs<'_> {
             log_level: options.log_level,
             arguments: call.shared_arguments(),
             carries: with.answers.is_some() || with.state.is_some(),
+            quiet: false,
         };
         let write = |id: &RequestId, meta| write_leg(call, with, id, meta);
         let leg = match call.kind() {
@@ -63,7 +64,20 @@ impl Legs<'_> {
                 .and_then(|result| read_leg(call.kind(), &result)),
             CallKind::Resource => self.resource_leg(call, with, &spec, &write).await,
         };
-        round_of_urls(&self.tools.lists.connection, leg)
+        round_of_urls(&self.tools.lists.connection, leg.and_then(|leg| self.declared_task(call, leg)))
+    }
+
+    /// Refuses a task that the client did not declare to support with this request.
+    ///
+    /// > A client that receives `CreateTaskResult` in response to an unsupported request type **MUST** interpret this as an
+    /// > invalid response to the request.
+    fn declared_task<T>(&self, call: &Call, leg: Leg<T>) -> Result<Leg<T>, RequestFault> {
+        let Leg::Task(created) = leg else { return Ok(leg) };
+        let connection = &self.tools.lists.connection;
+        if call.kind() == CallKind::Tool && connection.core.tasks && connection.current_session().is_none() {
+            return Ok(Leg::Task(created));
+        }
+        Err(task_fault(call.kind(), Some(created.task.task_id)))
     }
 
     /// Sends a leg of `tools/call`, with the headers that the tool requires. The result must fit its output schema.
@@ -130,9 +144,17 @@ impl Legs<'_> {
 
 fn read_leg<T: Final>(called: CallKind, result: &RawValue) -> Result<Leg<T>, RequestFault> {
     T::read(called, result).map_err(|fault| match fault {
-        OutcomeFault::Task { id } => RequestFault::Task { id },
+        OutcomeFault::Task { id } => task_fault(called, id),
         fault => RequestFault::Result { ask: misplaced_ask(&fault, result), fault },
     })
+}
+
+/// The fault of a task that is no result. Only tool calls can become tasks.
+fn task_fault(called: CallKind, id: Option<String>) -> RequestFault {
+    match called {
+        CallKind::Tool => RequestFault::Task { id },
+        _ => RequestFault::Result { fault: OutcomeFault::Task { id }, ask: None },
+    }
 }
 
 /// The params of a leg. All three methods have the same, but for the name of the name.

@@ -4,8 +4,10 @@
 
 pub(crate) mod definition;
 pub(crate) mod errors;
+pub(crate) mod format;
 pub(crate) mod legs;
 pub(crate) mod outcome;
 pub(crate) mod pending;
 pub(crate) mod rounds;
+pub(crate) mod task;
 pub(crate) mod url_required;

@@ -1,13 +1,14 @@
 //! The outcomes of legs and calls.
 
-use crate::call::{definition::CallKind, pending::PendingCall};
+use crate::call::{definition::CallKind, pending::PendingCall, task::handle::TaskHandle};
 use antiphon_wire::{
-    CallToolResult, GetPromptResult, InputRequiredResult, Outcome, OutcomeFault, ReadResourceResult,
+    CallToolResult, CreateTaskResult, GetPromptResult, InputRequiredResult, Outcome, OutcomeFault,
+    ReadResourceResult,
 };
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-/// The progress of a call that is driven by hand: a result or a question.
+/// The progress of a call that is driven by hand: a result, a question or a task.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum CallProgress {
@@ -15,14 +16,16 @@ pub enum CallProgress {
     Done(Finished),
     /// The server asks something: answer it, and resume.
     Pending(PendingCall),
+    /// The server made a task of the call, which continues without its request: [`Client::task`](crate::Client::task).
+    Task(TaskHandle),
 }
 
 impl CallProgress {
     /// The pending call, if it is one.
     pub fn pending(self) -> Option<PendingCall> {
         match self {
-            Self::Done(_) => None,
             Self::Pending(pending) => Some(pending),
+            _ => None,
         }
     }
 
@@ -30,7 +33,15 @@ impl CallProgress {
     pub fn done(self) -> Option<Finished> {
         match self {
             Self::Done(finished) => Some(finished),
-            Self::Pending(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The handle of the task, if the call became one.
+    pub fn task(self) -> Option<TaskHandle> {
+        match self {
+            Self::Task(handle) => Some(handle),
+            _ => None,
         }
     }
 }
@@ -89,6 +100,8 @@ pub(crate) enum Leg<T> {
     Complete(T),
     /// Asks, state, or both.
     InputRequired(InputRequiredResult),
+    /// The call became a task.
+    Task(CreateTaskResult),
 }
 
 impl<T: DeserializeOwned> Leg<T> {
@@ -96,7 +109,7 @@ impl<T: DeserializeOwned> Leg<T> {
         match Outcome::read(result)? {
             Outcome::Complete(result) => Ok(Self::Complete(result)),
             Outcome::InputRequired(result) => Ok(Self::InputRequired(result)),
-            Outcome::Task(created) => Err(OutcomeFault::Task { id: Some(created.task.task_id) }),
+            Outcome::Task(created) => Ok(Self::Task(created)),
             // > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
             _ => Err(OutcomeFault::UnknownResultType("one of a newer version".into())),
         }
@@ -108,6 +121,7 @@ impl<T> Leg<T> {
         match self {
             Self::Complete(result) => Leg::Complete(name(result)),
             Self::InputRequired(result) => Leg::InputRequired(result),
+            Self::Task(created) => Leg::Task(created),
         }
     }
 }

@@ -5,11 +5,14 @@ use crate::{
         answers::{AnswerError, AnswerFault, checked, refuse_other_schemes},
         round::AskRound,
     },
-    call::definition::{Call, CallOptions},
+    call::{
+        definition::{Call, CallOptions},
+        format::must_be_known,
+    },
     identity::ServerIdentity,
 };
 use antiphon_wire::{ElicitResult, InputRequests, InputResponses};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
@@ -219,13 +222,7 @@ struct KnownFormat;
 
 impl<'de> Deserialize<'de> for KnownFormat {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match u32::deserialize(deserializer)? {
-            0..=FORMAT => Ok(Self),
-            newer => Err(D::Error::custom(format_args!(
-                "the pending call was written by a newer version of antiphon (format {newer}); formats up to {FORMAT} can \
-                 be read here"
-            ))),
-        }
+        must_be_known(u32::deserialize(deserializer)?, FORMAT, "pending call").map(|()| Self)
     }
 }
 

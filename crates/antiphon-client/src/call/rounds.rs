@@ -9,28 +9,33 @@ use crate::{
         round::AskRound,
     },
     call::{
-        definition::Call,
+        definition::{Call, CallOptions},
         errors::{ClientError, ClientErrorKind},
         legs::{Legs, Position},
         outcome::{CallProgress, Final, Finished, Leg},
         pending::{NotReady, Outgoing, PendingCall},
+        task::{
+            handle::TaskHandle,
+            run::{TaskRun, cancel_after_error},
+        },
         url_required::{is_url_round, keep_consents, urls_finished},
     },
     lists::tools::ServerTools,
     request::{core::Core, fault::RequestFault},
     session::connection::Connection,
 };
-use antiphon_wire::{ErrorCode, ErrorObject, InputRequests, pacing::Pacing};
+use antiphon_wire::{CreateTaskResult, ErrorCode, ErrorObject, InputRequests, Task, pacing::Pacing};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The text of the error of a server that does not accept its own state; the same text in other SDKs.
 const STATE_REFUSED: &str = "Invalid or expired requestState";
 
-/// The outcome of legs: a result or a question.
+/// The outcome of legs: a result, a question or a task.
 enum Sent<T> {
     Done(T),
     Asked(Box<PendingCall>),
+    Task(Box<Task>),
 }
 
 /// One call under way. It keeps the answers so far, so that an error can return them.
@@ -38,6 +43,8 @@ pub(crate) struct Run<'a> {
     tools: &'a ServerTools,
     call: Call,
     pending: Option<PendingCall>,
+    /// The task that the call became, as long as it may run.
+    task: Option<TaskHandle>,
     /// The number of legs that were sent.
     legs: u32,
     /// `true` while a leg is under way.
@@ -47,12 +54,13 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     /// Returns a call at its beginning.
     pub(crate) fn first(tools: &'a ServerTools, call: Call) -> Self {
-        Self { tools, call, pending: None, legs: 0, in_flight: false }
+        Self { tools, call, pending: None, task: None, legs: 0, in_flight: false }
     }
 
     /// Returns a call that continues with its pending asks or state.
     pub(crate) fn resumed(tools: &'a ServerTools, pending: PendingCall) -> Self {
-        Self { tools, call: pending.call().clone(), pending: Some(pending), legs: 0, in_flight: false }
+        let call = pending.call().clone();
+        Self { tools, call, pending: Some(pending), task: None, legs: 0, in_flight: false }
     }
 
     fn connection(&self) -> &'a Connection {
@@ -66,16 +74,24 @@ impl<'a> Run<'a> {
     /// Runs the call up to its final result. The callbacks answer.
     pub(crate) async fn finish<T: Final>(mut self) -> Result<T, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
-        let outcome = within(core, &call, self.answer_and_send()).await;
-        outcome.map_err(|kind| self.failed(kind))
+        match within(core, call.options(), self.answer_and_send()).await {
+            Ok(result) => Ok(result),
+            Err(kind) => {
+                if let Some(task) = &self.task {
+                    Box::pin(cancel_after_error(self.tools, task, call.options())).await;
+                }
+                Err(self.failed(kind))
+            }
+        }
     }
 
     /// Runs the call up to its next question, or its final result.
     pub(crate) async fn step(mut self) -> Result<CallProgress, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
-        match within(core, &call, self.send::<Finished>()).await {
+        match within(core, call.options(), self.send::<Finished>()).await {
             Ok(Sent::Done(finished)) => Ok(CallProgress::Done(finished)),
             Ok(Sent::Asked(pending)) => Ok(CallProgress::Pending(*pending)),
+            Ok(Sent::Task(task)) => Ok(CallProgress::Task(self.handle(&task))),
             Err(kind) => Err(self.failed(kind)),
         }
     }
@@ -109,8 +125,29 @@ impl<'a> Run<'a> {
             match self.send().await? {
                 Sent::Done(result) => return Ok(result),
                 Sent::Asked(pending) => self.pending = Some(*pending),
+                Sent::Task(task) => return Box::pin(self.follow(*task, answered)).await,
             }
         }
+    }
+
+    /// Follows the task that the call became to its end.
+    async fn follow<T: Final>(&mut self, task: Task, answered: u32) -> Result<T, ClientErrorKind> {
+        let handle = self.handle(&task);
+        // The state of the call ends with the task.
+        self.pending = None;
+        let handle = self.task.insert(handle);
+        let arguments = self.call.shared_arguments().cloned();
+        let run = TaskRun::new(self.tools, handle, self.call.options(), arguments, answered);
+        let ended = run.finish(Some((task.status, task.status_message))).await;
+        if let Ok(_) | Err(ClientErrorKind::Request(RequestFault::UnknownTask(_))) = &ended {
+            self.task = None;
+        }
+        ended?.result(self.tools, Some(self.call.name())).await
+    }
+
+    fn handle(&self, task: &Task) -> TaskHandle {
+        let round = self.pending.as_ref().map_or(0, PendingCall::round);
+        TaskHandle::of_created(self.core().identity(), self.call.name(), round, task)
     }
 
     /// Sends legs until there is a final result or a round of asks.
@@ -121,6 +158,7 @@ impl<'a> Run<'a> {
             let result = match self.leg().await? {
                 Leg::Complete(result) => return Ok(Sent::Done(result)),
                 Leg::InputRequired(result) => result,
+                Leg::Task(CreateTaskResult { task, .. }) => return Ok(Sent::Task(Box::new(task))),
             };
             let asks = result.input_requests().len();
             if asks > bounds.max_asks {
@@ -195,6 +233,7 @@ impl<'a> Run<'a> {
     fn failed(self, kind: ClientErrorKind) -> ClientError {
         let interrupted = self.in_flight;
         ClientError::of_call(self.core().identity(), self.call, kind, self.pending, interrupted)
+            .with_task(self.task)
     }
 }
 
@@ -222,14 +261,14 @@ fn belongs_here(core: &Core, pending: &PendingCall) -> Result<(), ClientErrorKin
 }
 
 /// Ends the work when the call is cancelled or takes too long. The work is dropped then, with its open callbacks.
-async fn within<T>(
+pub(crate) async fn within<T>(
     core: &Core,
-    call: &Call,
+    options: &CallOptions,
     work: impl Future<Output = Result<T, ClientErrorKind>>,
 ) -> Result<T, ClientErrorKind> {
-    let limit = call.options().call_timeout.or(core.bounds.call_timeout);
+    let limit = options.call_timeout.or(core.bounds.call_timeout);
     let cancelled = async {
-        match &call.options().cancel {
+        match &options.cancel {
             Some(token) => token.cancelled().await,
             None => std::future::pending().await,
         }

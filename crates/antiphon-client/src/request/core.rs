@@ -4,7 +4,9 @@ use crate::{
     asks::callbacks::AskHandlers, cache::Cache, identity::ServerIdentity, request::events::Observers,
 };
 use antiphon_wire::pacing::StateOnlyLimits;
-use antiphon_wire::{ClientCapabilities, Implementation, ProtocolVersion, RequestId, ServerCapabilities};
+use antiphon_wire::{
+    ClientCapabilities, Implementation, ProtocolVersion, RequestId, ServerCapabilities, TASKS_EXTENSION,
+};
 use std::{
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -18,6 +20,8 @@ use std::{
 pub(crate) struct Core {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
+    /// `true` if the client declares the extension for tasks.
+    pub(crate) tasks: bool,
     pub(crate) handlers: AskHandlers,
     pub(crate) bounds: Bounds,
     pub(crate) observers: Observers,
@@ -57,15 +61,18 @@ pub(crate) struct CoreSettings {
     pub(crate) observers: Observers,
     pub(crate) version: ProtocolVersion,
     pub(crate) caches: bool,
+    pub(crate) tasks: bool,
 }
 
 impl Core {
     pub(crate) fn new(settings: CoreSettings) -> Self {
-        let CoreSettings { target, info, handlers, bounds, observers, version, caches } = settings;
+        let CoreSettings { target, info, handlers, bounds, observers, version, caches, tasks } = settings;
+        // The capabilities of exactly the attached callbacks.
+        let capabilities = ClientCapabilities::for_asks(handlers.declared);
         Self {
             info,
-            // The capabilities of exactly the attached callbacks.
-            capabilities: ClientCapabilities::for_asks(handlers.declared),
+            capabilities: if tasks { capabilities.with_extension(TASKS_EXTENSION) } else { capabilities },
+            tasks,
             handlers,
             bounds,
             observers,

@@ -42,12 +42,17 @@ pub enum RequestFault {
         /// Key and method of the first ask, where there are asks that do not belong there.
         ask: Option<(String, String)>,
     },
-    /// The server made a task of the request, and this client does not support tasks. The task may still run: ask the person
-    /// before the call is repeated.
+    /// The server made a task of the request that this client cannot follow: a task of an earlier revision, or a task although
+    /// the client did not declare support ([`tasks(false)`](crate::ClientBuilder::tasks), or on a session). The task may still
+    /// run: ask the person before the call is repeated.
     Task {
         /// The id of the task, if the server sent one.
         id: Option<String>,
     },
+    /// The server does not know the task (`-32602`): it has discarded the task, or the id belongs to another server or user.
+    UnknownTask(ErrorObject),
+    /// The server speaks a legacy version, on whose sessions there are no tasks of this kind: nothing was sent.
+    TaskOnSession,
     /// The server acknowledged none of the requested changes, so a subscription would wait without end.
     NothingAcknowledged,
     /// The tool's result does not fit the output schema that the server declares for it: the server's fault. The tool
@@ -100,7 +105,9 @@ impl RequestFault {
     /// The error that the server answered with, if it did.
     pub fn server_error(&self) -> Option<&ErrorObject> {
         match self {
-            Self::Server(error) | Self::MissingCapability { error, .. } => Some(error),
+            Self::Server(error) | Self::UnknownTask(error) | Self::MissingCapability { error, .. } => {
+                Some(error)
+            }
             Self::Transport(error) => error.server_error(),
             _ => None,
         }
@@ -199,9 +206,13 @@ impl fmt::Display for RequestFault {
                     write!(f, " ({:?})", escaped(id))?;
                 }
                 f.write_str(
-                    ", and this client does not support tasks: there is no result, and the task may still run",
+                    ", which this client did not declare to support: there is no result, and the task may still run",
                 )
             }
+            Self::UnknownTask(error) => write!(f, "the server does not know the task, or no longer: {error}"),
+            Self::TaskOnSession => f.write_str(
+                "nothing was sent: the server speaks a legacy version now, on whose sessions there are no such tasks",
+            ),
             Self::OutputSchema { tool, faults, .. } => {
                 write!(
                     f,

@@ -8,4 +8,5 @@ pub(crate) mod deadline;
 pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod notifications;
+pub(crate) mod random;
 pub(crate) mod spec;

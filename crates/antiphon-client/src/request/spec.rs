@@ -24,6 +24,8 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) arguments: Option<&'a Arc<RawValue>>,
     /// `true` if the request carries answers or state.
     pub(crate) carries: bool,
+    /// `true` if the request asks for neither progress nor log messages.
+    pub(crate) quiet: bool,
 }
 
 impl RequestSpec<'_> {
@@ -55,6 +57,7 @@ impl RequestSpec<'_> {
             log_level: None,
             arguments: None,
             carries: false,
+            quiet: false,
         }
     }
 }

@@ -124,7 +124,9 @@ impl Connection {
         let mut meta = Meta::for_request(&version, Some(&core.info), &core.capabilities);
         let deadline = RequestDeadline::new(spec.timeout, core.bounds.progress_stretches);
         let mut sink = NotificationSink::new(core, spec, &deadline);
-        sink.request_all(&id, &mut meta);
+        if !spec.quiet {
+            sink.request_all(&id, &mut meta);
+        }
         let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
         let request = OutgoingRequest { headers: spec.headers.clone(), ..spec.request(id, version, body) };
         let mut on_notification = |notification| sink.on_notification(notification);

@@ -1,9 +1,9 @@
 //! The events of a subscription.
 
-use antiphon_wire::SubscriptionFilter;
+use antiphon_wire::{DetailedTask, SubscriptionFilter};
 
 /// An event of a subscription. The events of a kind are idempotent: several that were not taken yet are one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SubscriptionEvent {
     /// The subscription is open. The filter holds the changes that the server will report; changes that the server does
@@ -26,4 +26,24 @@ pub enum SubscriptionEvent {
         /// The URI that was asked for, or that of a part of it.
         uri: String,
     },
+    /// The state of a task changed. This is the latest state; earlier ones that were not taken are left out.
+    ///
+    /// > Each notification carries a complete `DetailedTask` for the current status, identical to what `tasks/get` would have
+    /// > returned at that moment.
+    Task(Box<DetailedTask>),
+}
+
+impl PartialEq for SubscriptionEvent {
+    /// Compares the content. Two tasks are equal if their JSON is.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Acknowledged(one), Self::Acknowledged(other)) => one == other,
+            (Self::ResourceUpdated { uri: one }, Self::ResourceUpdated { uri: other }) => one == other,
+            (Self::Task(one), Self::Task(other)) => {
+                let json = |task: &DetailedTask| serde_json::to_value(task).ok();
+                json(one) == json(other)
+            }
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        }
+    }
 }

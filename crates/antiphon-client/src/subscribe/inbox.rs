@@ -2,12 +2,12 @@
 
 use crate::{subscribe::event::SubscriptionEvent, transport::IncomingNotification};
 use antiphon_wire::{
-    AcknowledgedParams, CancelledParams, ListChangedParams, Meta, RequestId, ResourceUpdatedParams,
-    SubscriptionFilter, escaped, method,
+    AcknowledgedParams, CancelledParams, DetailedTask, ListChangedParams, Meta, RequestId,
+    ResourceUpdatedParams, SubscriptionFilter, escaped, method,
 };
 use serde::de::DeserializeOwned;
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -42,6 +42,8 @@ pub(crate) struct Inbox {
     /// The changes, in the order of their first arrival.
     order: VecDeque<Change>,
     waiting: HashSet<Change>,
+    /// The latest states of the tasks that wait.
+    tasks: HashMap<Arc<str>, Box<DetailedTask>>,
     /// The number of them that are parts of a requested resource.
     parts: usize,
 }
@@ -67,6 +69,7 @@ pub(crate) enum Change {
     Prompts,
     Resources,
     Resource(Arc<str>),
+    Task(Arc<str>),
 }
 
 impl Inbox {
@@ -80,6 +83,7 @@ impl Inbox {
             acknowledgement: None,
             order: VecDeque::new(),
             waiting: HashSet::new(),
+            tasks: HashMap::new(),
             parts: 0,
         }
     }
@@ -119,15 +123,17 @@ impl Inbox {
         }
         let change = self.order.pop_front()?;
         self.waiting.remove(&change);
-        Some(match change {
-            Change::Tools => SubscriptionEvent::ToolsListChanged,
-            Change::Prompts => SubscriptionEvent::PromptsListChanged,
-            Change::Resources => SubscriptionEvent::ResourcesListChanged,
+        match change {
+            Change::Tools => Some(SubscriptionEvent::ToolsListChanged),
+            Change::Prompts => Some(SubscriptionEvent::PromptsListChanged),
+            Change::Resources => Some(SubscriptionEvent::ResourcesListChanged),
             Change::Resource(uri) => {
                 self.parts -= usize::from(!self.requested.uris.contains(&uri));
-                SubscriptionEvent::ResourceUpdated { uri: uri.as_ref().to_owned() }
+                Some(SubscriptionEvent::ResourceUpdated { uri: uri.as_ref().to_owned() })
             }
-        })
+            // A task that waits has its state.
+            Change::Task(id) => self.tasks.remove(&id).map(SubscriptionEvent::Task),
+        }
     }
 
     /// > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message carrying the
@@ -184,6 +190,7 @@ impl Inbox {
                 let instead = too_much.then(|| Change::Resource(Arc::clone(asked)));
                 Ok((params.meta, Change::Resource(Arc::from(params.uri)), instead))
             }
+            method::TASKS_NOTIFICATION => return self.task(notification),
             _ => Err("its method is unknown"),
         }?;
         self.is_ours(&meta)?;
@@ -193,6 +200,23 @@ impl Inbox {
         }
         self.wait(instead.unwrap_or_else(|| change.clone()));
         Ok(change)
+    }
+
+    /// Stores the state of a task in the place of an earlier one.
+    fn task(&mut self, notification: &IncomingNotification) -> Result<Change, &'static str> {
+        let task: DetailedTask = read(notification)?;
+        self.is_ours(task.meta.as_ref().unwrap_or(&Meta::default()))?;
+        let mut asked = self.requested.filter.task_ids.iter().flatten();
+        if !asked.any(|id| *id == task.task.task_id) {
+            return Err("the task was not asked for");
+        }
+        if self.phase != Phase::Acknowledged {
+            return Err("the subscription is not acknowledged");
+        }
+        let id: Arc<str> = Arc::from(task.task.task_id.as_str());
+        self.tasks.insert(Arc::clone(&id), Box::new(task));
+        self.wait(Change::Task(Arc::clone(&id)));
+        Ok(Change::Task(id))
     }
 
     fn wait(&mut self, change: Change) {
@@ -227,11 +251,17 @@ impl RequestedChanges {
         let refused =
             kinds.into_iter().filter(|(_, asked, granted)| *asked == Some(true) && *granted != Some(true));
         let mut missing: Vec<String> = refused.map(|(name, ..)| name.to_owned()).collect();
+        let granted_tasks: HashSet<&str> = granted.task_ids.iter().flatten().map(String::as_str).collect();
         let granted: HashSet<&str> =
             granted.resource_subscriptions.iter().flatten().map(String::as_str).collect();
         let refused = self.uris.iter().filter(|uri| !granted.contains(&***uri)).count();
         if refused > 0 {
             missing.push(format!("{refused} of {} resourceSubscriptions", self.uris.len()));
+        }
+        let tasks = || asked.task_ids.iter().flatten();
+        let refused = tasks().filter(|id| !granted_tasks.contains(id.as_str())).count();
+        if refused > 0 {
+            missing.push(format!("{refused} of {} taskIds", tasks().count()));
         }
         missing
     }
@@ -284,6 +314,7 @@ mod tests {
                 SubscriptionEvent::ResourcesListChanged => "resources".into(),
                 SubscriptionEvent::Closed => "closed".to_owned(),
                 SubscriptionEvent::ResourceUpdated { uri } => uri,
+                SubscriptionEvent::Task(task) => format!("{} {}", task.task.task_id, task.task.status),
             })
             .collect()
     }
@@ -292,14 +323,15 @@ mod tests {
     fn check(name: &str, notifications: &[(&str, Value, Value)], expected: &[&str]) {
         let all = json!({
             "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": false,
-            "resourceSubscriptions": ["file:///a", "file:///a/b", "db://tables/"]
+            "resourceSubscriptions": ["file:///a", "file:///a/b", "db://tables/"],
+            "taskIds": ["t-1", "t-2"]
         });
         let mut inbox = inbox(all);
         for (method, id, params) in notifications {
             inbox.take(&notification(method, id, params.clone()));
         }
         assert_eq!(events(&mut inbox), expected, "{name}");
-        assert!(inbox.waiting.is_empty() && inbox.parts == 0, "{name}");
+        assert!(inbox.waiting.is_empty() && inbox.parts == 0 && inbox.tasks.is_empty(), "{name}");
     }
 
     #[test]
@@ -343,6 +375,20 @@ mod tests {
             ],
             &["acknowledged", "file:///a/c", "file:///a/b#x", "db://tables/t", "file:///a?q"],
         );
+        let task = |id: &str, status: &str| {
+            ("tasks", json!(7), json!({"taskId": id, "status": status, "ttlMs": null}))
+        };
+        check(
+            "tasks, by their latest state",
+            &[ack(), task("t-1", "working"), task("t-2", "cancelled"), task("t-1", "cancelled")],
+            &["acknowledged", "t-1 cancelled", "t-2 cancelled"],
+        );
+        check(
+            "a task not asked for",
+            &[ack(), task("t-3", "working"), task("t-1", "done")],
+            &["acknowledged"],
+        );
+        check("a task too early", &[task("t-1", "working"), ack()], &["acknowledged"]);
         check("others", &[ack(), updated("file:///ab"), updated("file:///"), updated("")], &["acknowledged"]);
     }
 

@@ -37,6 +37,8 @@ fn forget(connection: &Connection, change: &Change) {
         Change::Prompts => connection.core.cache.forget_list(ListKind::Prompts),
         Change::Resources => connection.core.cache.forget_list(ListKind::Resources),
         Change::Resource(uri) => connection.core.cache.forget_resource(uri),
+        // Tasks are not cached.
+        Change::Task(_) => {}
     }
 }
 

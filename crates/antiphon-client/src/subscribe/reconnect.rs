@@ -1,9 +1,6 @@
 //! The waits before a broken subscription is opened again. Nothing here reads a clock.
 
-use std::{
-    hash::{BuildHasher as _, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// The number of attempts, and the waits between them, to open a subscription again after it broke, or after the server closed
 /// it.
@@ -88,11 +85,6 @@ impl Attempts {
         let left_out = u32::try_from(random % 1024).unwrap_or_default();
         Some(wait - wait.mul_f64(f64::from(left_out) / 2048.0))
     }
-}
-
-/// Returns enough randomness to distinguish two clients; the standard library seeds each state differently.
-pub(crate) fn random() -> u64 {
-    RandomState::new().hash_one(0)
 }
 
 #[cfg(test)]

@@ -11,14 +11,17 @@
 use crate::{
     call::errors::ClientError,
     lists::tools::ServerTools,
-    request::fault::{RequestFault, common_version, supported},
+    request::{
+        fault::{RequestFault, common_version, supported},
+        random::random,
+    },
     session::connection::{Connection, EraState},
     subscribe::{
         event::SubscriptionEvent,
         inbox::{Phase, SharedInbox},
         modern::{self, forget_all},
         on_session,
-        reconnect::{Attempts, ReconnectPolicy, random},
+        reconnect::{Attempts, ReconnectPolicy},
     },
     transport::{ServerReply, TransportErrorKind as Kind},
 };

@@ -161,23 +161,22 @@ async fn what_the_server_may_not_ask_ends_the_call_before_any_callback() {
     fake.client(client).call_tool("t", ()).await.unwrap();
 }
 
-/// A task is no result: neither that of 2025-11-25 and of the draft, nor that of a `resultType`.
+/// A task of 2025-11-25 or of a draft is no result. Nor is a task that the client did not declare.
 #[tokio::test]
 async fn a_task_is_an_error_that_names_it() {
     for (result, id) in [
-        (json!({"task": {"taskId": "t-1", "status": "working", "ttl": 60000}}), Some("t-1")),
-        (json!({"resultType": "complete", "task": {"taskId": "t-2"}}), Some("t-2")),
-        (json!({"resultType": "task", "taskId": "t-3", "status": "working"}), Some("t-3")),
-        (json!({"resultType": "task", "content": []}), None),
+        (json!({"task": {"taskId": "t-1", "status": "working", "ttl": 60000}}), "t-1"),
+        (json!({"resultType": "complete", "task": {"taskId": "t-2"}}), "t-2"),
+        (json!({"resultType": "task", "taskId": "t-3", "status": "working"}), "t-3"),
     ] {
         let fake = Fake::script([Reply::Result(result.clone())]);
-        let error = fake.client(builder()).call_tool("slow", ()).await.unwrap_err();
+        let error = fake.client(builder().tasks(false)).call_tool("slow", ()).await.unwrap_err();
         let text = error.to_string();
         assert!(
             text.starts_with("tools/call `slow` at fake:server: the server made a task"),
             "{result}: {text}"
         );
-        assert!(id.is_none_or(|id| text.contains(&format!("({id:?})"))), "{result}: {text}");
+        assert!(text.contains(&format!("({id:?})")), "{result}: {text}");
         assert!(error.is_task() && error.is_unknown_outcome() && !error.is_limit(), "{result}: {error:?}");
     }
 }

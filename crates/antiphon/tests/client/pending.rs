@@ -233,7 +233,10 @@ async fn what_was_kept_is_checked_again_and_only_for_its_server() {
     let elsewhere = written.replace("fake:server", "fake:other");
     let mut elsewhere: PendingCall = serde_json::from_str(&elsewhere).unwrap();
     let error = client.resume(elsewhere.clone()).await.unwrap_err();
-    assert!(error.to_string().ends_with("the pending call belongs to another server, fake:other"), "{error}");
+    assert!(
+        error.to_string().ends_with("the pending call or task belongs to another server, fake:other"),
+        "{error}"
+    );
     assert!(client.drive(elsewhere.clone()).await.is_err());
     assert_eq!(fake.requests().len(), 2);
     elsewhere.retarget("fake:server");

@@ -136,7 +136,7 @@ async fn a_decline_is_an_answer() {
 async fn exactly_the_attached_callbacks_are_declared() {
     let elicit = || builder().on_elicit(async |_| unreachable!());
     let sample = || builder().on_sample(async |_| unreachable!());
-    for (client, declared) in [
+    for (client, mut declared) in [
         (builder(), json!({})),
         (elicit(), json!({"elicitation": {"form": {}, "url": {}}})),
         (builder().on_elicit_form(async |_| unreachable!()), json!({"elicitation": {"form": {}}})),
@@ -154,6 +154,7 @@ async fn exactly_the_attached_callbacks_are_declared() {
         client.call_tool("t", ()).await.unwrap();
         client.read_resource("file:///a").await.unwrap_err();
         client.list_tools().await.unwrap_err();
+        declared["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
         for request in fake.requests() {
             assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], declared);
         }

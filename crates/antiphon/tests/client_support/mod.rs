@@ -145,7 +145,7 @@ impl Transport for Fake {
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"], json!({"name": "my-host", "version": "1.0"}));
         // Transports find the request by its token.
         assert!(meta.get("progressToken").is_none_or(|token| *token == body["id"]), "{text}");
-        let named = body["params"].get("name").or(body["params"].get("uri"));
+        let named = ["name", "uri", "taskId"].iter().find_map(|member| body["params"].get(member));
         assert_eq!(named.and_then(Value::as_str), request.name.as_deref());
         self.seen.lock().unwrap().push((body.clone(), text));
         self.headers.lock().unwrap().push(request.headers);

@@ -1,0 +1,51 @@
+//! The arguments of `task`.
+
+use super::{AnswerArgs, ClientArgs, TargetArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Prints the state of a task: its status, its questions, its result
+    Get(TaskArgs),
+    /// Sends answers to the questions of a task, and does not wait for its end
+    ///
+    /// Questions without an `--answer` are asked at the terminal; without one they stay open.
+    Answer {
+        #[command(flatten)]
+        answers: AnswerArgs,
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        task: TaskArgs,
+    },
+    /// Asks the server to cancel a task; the server decides
+    Cancel(TaskArgs),
+    /// Follows a task to its end, answers its questions, and prints the result as `call` does
+    Watch {
+        #[command(flatten)]
+        answers: AnswerArgs,
+        #[command(flatten)]
+        client: ClientArgs,
+        /// Save images, audio and other binary contents of the result as new files in this directory
+        #[arg(long, value_name = "DIR")]
+        save: Option<PathBuf>,
+        #[command(flatten)]
+        task: TaskArgs,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TaskArgs {
+    /// The id of the task, as `call --detach` prints it; `@FILE` reads the output of `call --detach --json`
+    ///
+    /// A file has the keys of the answered questions, which are not asked again, and the server, unless the command line names
+    /// another one.
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}

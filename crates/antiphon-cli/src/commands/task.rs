@@ -1,0 +1,193 @@
+//! `task`: gets, answers, cancels and follows a task.
+
+use super::query::print_failure;
+use crate::{
+    answer_flags::AnswerFlags,
+    args::{ClientArgs, TargetArgs, TaskArgs, TaskCommand},
+    ask, console,
+    drive::follow,
+    failure::{Exit, Failure},
+    leg_observer::LegObserver,
+    notifications,
+    outcome::{self, Outcome},
+    sanitize,
+    save::Saver,
+    session_questions,
+    target::Target,
+};
+use antiphon::{
+    client::{Client, ClientTask, TaskHandle},
+    wire::{CallToolResult, DetailedTask, TaskDetail},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) async fn task(command: TaskCommand, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    match command {
+        TaskCommand::Get(args) => {
+            let (json, answers) = (args.json, no_answers()?);
+            let work = with_task(args, &answers, log, async |mut task| {
+                let state = task.get().await?;
+                if json {
+                    outcome::print_result_json(&state)
+                } else {
+                    print(&state)
+                }
+                Ok(Exit::Done)
+            });
+            print_failure(json, work.await)
+        }
+        TaskCommand::Cancel(args) => {
+            let (json, answers) = (args.json, no_answers()?);
+            let work = with_task(args, &answers, log, async |task| {
+                task.cancel().await?;
+                if json {
+                    outcome::print_result_json(&json!({}));
+                } else {
+                    console::hint("the server acknowledged the request to cancel the task");
+                }
+                Ok(Exit::Done)
+            });
+            print_failure(json, work.await)
+        }
+        TaskCommand::Answer { answers, client, task: args } => {
+            let json = args.json;
+            let answers = AnswerFlags::new(answers.answers)?.with_client_answers(client);
+            let work = with_task(args, &answers, log, async |task| answer(task, &answers, json).await);
+            print_failure(json, work.await)
+        }
+        TaskCommand::Watch { answers, client, save, task: args } => {
+            let saver = save.map(Saver::new).transpose()?;
+            let answers = AnswerFlags::new(answers.answers)?.with_client_answers(client);
+            watch(args, &answers, saver.as_ref(), log).await
+        }
+    }
+}
+
+fn no_answers() -> Result<AnswerFlags, Failure> {
+    Ok(AnswerFlags::new(Vec::new())?.with_client_answers(ClientArgs::default()))
+}
+
+/// Sends the available answers to the open questions.
+async fn answer(mut task: ClientTask, answers: &AnswerFlags, as_json: bool) -> Result<Exit, Failure> {
+    task.get().await?;
+    // A prompt blocks this thread until the person answers. Other tasks continue on other threads.
+    let found = tokio::task::block_in_place(|| ask::answer_task(&task, answers))?;
+    let keys: Vec<String> = found.answers.iter().map(|(key, _)| key.to_owned()).collect();
+    if !keys.is_empty() {
+        task.answer_all(&found.answers).await?;
+    }
+    answers.warn_unused();
+    match found.missing {
+        Some(missing) if keys.is_empty() => return Err(Failure::unanswered(missing)),
+        Some(missing) => console::hint(&missing),
+        None if keys.is_empty() => console::hint("the task has no open question"),
+        None => {}
+    }
+    if as_json {
+        outcome::print_result_json(&json!({ "answered": keys }));
+    } else {
+        keys.iter().for_each(|key| console::out(&format!("answered {}", sanitize::line(key))));
+    }
+    Ok(Exit::Done)
+}
+
+async fn watch(
+    args: TaskArgs,
+    answers: &AnswerFlags,
+    saver: Option<&Saver>,
+    log: Option<fn(&str)>,
+) -> Result<Exit, Failure> {
+    let json = args.json;
+    let mut outcome = None;
+    let work = with_task(args, answers, log, async |task| {
+        outcome = Some(follow(task, answers).await?);
+        Ok(Exit::Done)
+    });
+    let ended = work.await;
+    let outcome = match (ended, outcome) {
+        (Err(failure), _) => Outcome::Failed(failure),
+        (Ok(exit), None) => return Ok(exit),
+        (Ok(_), Some(outcome)) => outcome,
+    };
+    answers.warn_unused();
+    if json {
+        saver.iter().for_each(|saver| outcome.save(saver));
+        outcome.print_json(0);
+    } else {
+        outcome.print(saver);
+    }
+    Ok(if saver.is_some_and(Saver::has_failed) { Exit::Protocol } else { outcome.exit() })
+}
+
+/// Connects to the server of the task, runs `work`, and closes the connection.
+async fn with_task(
+    args: TaskArgs,
+    answers: &AnswerFlags,
+    log: Option<fn(&str)>,
+    work: impl AsyncFnOnce(ClientTask) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let stored = args.task.strip_prefix('@').map(read_handle).transpose()?;
+    let server = server_of(stored.as_ref(), &args.target)?;
+    let TargetArgs { timeout, mode, .. } = args.target;
+    let client = server.connect(timeout, mode, &LegObserver::new(log), |builder| {
+        let builder = notifications::attach(builder, None).declare(answers.asks());
+        session_questions::attach(builder, answers)
+    })?;
+    let exit = work(task_of(&client, stored, args.task)).await;
+    client.close().await;
+    exit
+}
+
+fn server_of(stored: Option<&TaskHandle>, args: &TargetArgs) -> Result<Target, Failure> {
+    match (Target::given(args)?, stored) {
+        (Some(server), _) => Ok(server),
+        (None, Some(handle)) => Target::of_stored(&handle.server().target, "task", args),
+        (None, None) => Target::required(args),
+    }
+}
+
+fn task_of(client: &Client, stored: Option<TaskHandle>, id: String) -> ClientTask {
+    let Some(mut handle) = stored else { return client.attach(id) };
+    let target = client.server().target;
+    if handle.server().target != target {
+        let (from, to) = (sanitize::line(&handle.server().target), sanitize::line(&target));
+        console::hint(&format!("The task began at {from}; its id and answers now go to {to}."));
+        handle.retarget(target);
+    }
+    client.task(handle)
+}
+
+/// The object that `call --detach --json` prints around a handle.
+#[derive(Deserialize)]
+struct JsonOutput {
+    task: TaskHandle,
+}
+
+fn read_handle(file: &str) -> Result<TaskHandle, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|fault| Failure::usage(format!("{file}: {fault}")))?;
+    // The error describes the plain form. It may contain names, but no id.
+    serde_json::from_str(&text).or_else(|fault| match serde_json::from_str::<JsonOutput>(&text) {
+        Ok(printed) => Ok(printed.task),
+        Err(_) => Err(Failure::usage(format!("{file} contains no task: {fault}"))),
+    })
+}
+
+/// Prints the state of a task for a person.
+fn print(state: &DetailedTask) {
+    let message = state.task.status_message.as_deref().map(|text| format!(": {}", sanitize::line(text)));
+    console::out(&format!("{}{}", state.task.status, message.unwrap_or_default()));
+    match &state.detail {
+        TaskDetail::None => {}
+        TaskDetail::InputRequests(open) => {
+            for (key, ask) in open.iter() {
+                console::out(&format!("asks {}: {}", sanitize::line(key), ask::summary(ask)));
+            }
+        }
+        TaskDetail::Result(result) => match serde_json::from_str::<CallToolResult>(result.get()) {
+            Ok(result) => outcome::print_tool_result(result),
+            Err(_) => console::out_json(result.get()),
+        },
+        TaskDetail::Error(error) => console::out(&sanitize::line(&error.to_string())),
+    }
+}

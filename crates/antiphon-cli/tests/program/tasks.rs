@@ -1,0 +1,235 @@
+//! `call --detach`, `task`, and calls that become tasks, with a scripted server over HTTP.
+
+use crate::support::{Run, Scratch, run};
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+};
+
+const ID: &str = "task-1";
+
+/// A server that makes a task of each call. Its states come in turn; the last one repeats.
+struct TaskServer {
+    url: String,
+    received: Arc<Mutex<Vec<String>>>,
+}
+
+impl TaskServer {
+    fn start(states: &[Value]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let received = Arc::<Mutex<Vec<String>>>::default();
+        let (states, log) = (Arc::new(Mutex::new(VecDeque::from(states.to_vec()))), Arc::clone(&received));
+        // The thread ends with the test program.
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let (states, log) = (Arc::clone(&states), Arc::clone(&log));
+                std::thread::spawn(move || serve(connection.unwrap(), &states, &log));
+            }
+        });
+        Self { url, received }
+    }
+
+    /// The requests: the method, and the answers.
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        run(arguments.iter().chain(&[self.url.as_str()]))
+    }
+}
+
+fn serve(connection: TcpStream, states: &Mutex<VecDeque<Value>>, log: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(connection.try_clone().unwrap());
+    let mut writer = connection;
+    while let Some(request) = read(&mut reader) {
+        let (method, params) = (request["method"].as_str().unwrap(), &request["params"]);
+        log.lock().unwrap().push(match params.get("inputResponses") {
+            Some(answers) => format!("{method} {answers}"),
+            None => method.to_owned(),
+        });
+        let result = match method {
+            "tools/call" => with(state("working"), json!({"resultType": "task"})),
+            "tasks/get" => {
+                let mut states = states.lock().unwrap();
+                let next = states.front().unwrap().clone();
+                if states.len() > 1 {
+                    states.pop_front();
+                }
+                with(next, json!({"resultType": "complete"}))
+            }
+            "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}),
+            _ => json!({"resultType": "complete"}),
+        };
+        let member = if params["taskId"] == "gone" {
+            json!({"error": {"code": -32602, "message": "Task not found"}})
+        } else {
+            json!({"result": result})
+        };
+        let body = with(json!({"jsonrpc": "2.0", "id": request["id"]}), member).to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        writer.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Value> {
+    let (mut length, mut line) = (0, String::new());
+    loop {
+        line.clear();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end().to_lowercase() {
+            end if end.is_empty() => break,
+            header => length = header.strip_prefix("content-length: ").map_or(length, |n| n.parse().unwrap()),
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+fn with(mut value: Value, members: Value) -> Value {
+    for (name, member) in members.as_object().unwrap() {
+        value[name] = member.clone();
+    }
+    value
+}
+
+fn state(status: &str) -> Value {
+    json!({
+        "taskId": ID, "status": status, "createdAt": "2026-08-20T10:30:00Z", "lastUpdatedAt": "2026-08-20T10:30:00Z",
+        "ttlMs": null, "pollIntervalMs": 50
+    })
+}
+
+fn working(message: &str) -> Value {
+    with(state("working"), json!({"statusMessage": message}))
+}
+
+fn done() -> Value {
+    with(state("completed"), json!({"result": {"content": [{"type": "text", "text": "rendered"}]}}))
+}
+
+fn asks(keys: &[&str]) -> Value {
+    let form = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Where?", "requestedSchema": {
+        "type": "object", "properties": {"region": {"type": "string"}}, "required": ["region"]
+    }}});
+    let asks: Value = keys.iter().map(|key| ((*key).to_owned(), form.clone())).collect();
+    with(state("input_required"), json!({"inputRequests": asks}))
+}
+
+const EU: &str = r#"{"action":"accept","content":{"region":"eu"}}"#;
+
+#[test]
+fn a_call_follows_its_task_and_answers_its_questions() {
+    let server =
+        TaskServer::start(&[working("frame 1\u{1b}[2J"), asks(&["where"]), working("frame 2"), done()]);
+    let ran = server.run(&["call", "render", "--answer", "where.region=eu"]);
+    ran.ends(0, "rendered");
+    assert!(ran.stderr.contains("task: frame 1") && ran.stderr.contains("task: frame 2"), "{ran:?}");
+    assert!(!ran.stderr.contains('\u{1b}'), "{ran:?}");
+    let update = format!(r#"tasks/update {{"where":{EU}}}"#);
+    assert!(server.received().contains(&update), "{:?}", server.received());
+}
+
+#[test]
+fn a_detached_call_prints_its_task() {
+    let server = TaskServer::start(&[asks(&["where"]), done()]);
+    server.run(&["call", "render", "--detach"]).ends(0, ID);
+    assert_eq!(server.received(), ["tools/call"]);
+    let printed = server.run(&["call", "render", "--detach", "--json"]);
+    let object = printed.json();
+    assert_eq!((printed.code, &object["status"]), (0, &json!("task")), "{printed:?}");
+    assert_eq!((&object["task"]["task_id"], &object["task"]["tool"]), (&json!(ID), &json!("render")));
+
+    // The file has the server.
+    let scratch = Scratch::new();
+    let file = format!("@{}", scratch.file("task", &printed.stdout).display());
+    run(["task", "watch", &file, "--answer", "where.region=eu"]).ends(0, "rendered");
+    let file = format!("@{}", scratch.file("other", "{}").display());
+    run(["task", "get", &file]).fails(2, "contains no task");
+}
+
+#[test]
+fn a_question_without_an_answer_stops_and_leaves_the_task() {
+    let server = TaskServer::start(&[asks(&["where"])]);
+    let ran = server.run(&["call", "render"]);
+    ran.ends(3, ID);
+    assert!(ran.stderr.contains("no answer for where.region and no terminal to ask"), "{ran:?}");
+    let object = server.run(&["call", "render", "--json"]).json();
+    assert_eq!((&object["status"], &object["task"]["task_id"]), (&json!("task"), &json!(ID)));
+}
+
+#[test]
+fn a_task_is_read_answered_and_cancelled() {
+    let server = TaskServer::start(&[asks(&["a", "b"])]);
+    let got = server.run(&["task", "get", ID]);
+    assert_eq!(
+        (got.code, got.stdout.as_str()),
+        (0, "input_required\nasks a: Where?\nasks b: Where?\n"),
+        "{got:?}"
+    );
+    assert_eq!(server.run(&["task", "get", ID, "--json"]).json()["result"]["status"], "input_required");
+
+    // Questions without an answer stay open.
+    let answered = server.run(&["task", "answer", ID, "--answer", "a.region=eu"]);
+    answered.ends(0, "answered a");
+    assert!(answered.stderr.contains("no answer for b.region"), "{answered:?}");
+    assert_eq!(server.received().last().unwrap(), &format!(r#"tasks/update {{"a":{EU}}}"#));
+    server.run(&["task", "answer", ID]).fails(3, "no answer for a.region, b.region and no terminal to ask");
+    let both = server.run(&["task", "answer", ID, "--json", "--answer", "a=decline", "--answer", "b=cancel"]);
+    assert_eq!(both.json()["result"], json!({"answered": ["a", "b"]}));
+
+    let cancelled = server.run(&["task", "cancel", ID]);
+    assert_eq!(
+        (cancelled.code, server.received().last().unwrap().as_str()),
+        (0, "tasks/cancel"),
+        "{cancelled:?}"
+    );
+}
+
+#[test]
+fn the_state_of_a_task_is_printed() {
+    for (state, lines) in [
+        (working("1 of\n2"), "working: 1 of 2"),
+        (done(), "completed\nrendered"),
+        (
+            with(state("failed"), json!({"error": {"code": -32603, "message": "no disk"}})),
+            "failed\nno disk (-32603)",
+        ),
+        (state("cancelled"), "cancelled"),
+    ] {
+        let got = TaskServer::start(&[state]).run(&["task", "get", ID]);
+        assert_eq!((got.code, got.stdout.trim_end()), (0, lines), "{got:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_task_is_the_exit_code() {
+    let failed = with(state("failed"), json!({"error": {"code": -32603, "message": "no disk"}}));
+    let unfit = with(state("completed"), json!({"result": {"content": [], "isError": true}}));
+    for (state, code, kind) in [
+        (failed, 4, "server"),
+        (with(state("cancelled"), json!({"statusMessage": "why"})), 4, "task_cancelled"),
+        (unfit, 1, "tool"),
+    ] {
+        let server = TaskServer::start(&[state]);
+        for arguments in [&["task", "watch", ID, "--json"][..], &["call", "render", "--json"]] {
+            let ran = server.run(arguments);
+            assert_eq!((ran.code, &ran.json()["error"]["kind"]), (code, &json!(kind)), "{ran:?}");
+        }
+    }
+    let server = TaskServer::start(&[done()]);
+    for command in ["get", "watch", "cancel"] {
+        let ran = server.run(&["task", command, "gone", "--json"]);
+        assert_eq!((ran.code, &ran.json()["error"]["kind"]), (4, &json!("unknown_task")), "{ran:?}");
+    }
+}

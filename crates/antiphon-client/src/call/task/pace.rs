@@ -1,0 +1,183 @@
+//! The waits between polls of a task, and the faults after which a request is sent again. Nothing here reads a clock.
+
+use crate::{request::fault::RequestFault, transport::TransportErrorKind as Kind};
+use antiphon_wire::{ErrorCode, ErrorObject};
+use std::time::Duration;
+
+/// The time between two polls, if the server suggests none.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// The first wait after a failure. It doubles with each failure in a row.
+const MIN_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// A longer time that a server names is cut to this one.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
+/// The number of internal errors in a row (-32603) after which the fault is taken as permanent.
+const MAX_INTERNAL: u32 = 10;
+/// The time after the TTL in which a server may still answer.
+pub(crate) const TTL_GRACE: Duration = Duration::from_secs(60);
+
+/// The time between two polls.
+///
+/// > Clients **SHOULD** respect the `pollIntervalMs` provided in responses
+pub(crate) fn poll_interval(suggested: Option<Duration>) -> Duration {
+    suggested.map_or(DEFAULT_INTERVAL, |wait| wait.clamp(MIN_INTERVAL, MAX_INTERVAL))
+}
+
+/// The time for which the client still tries to reach a server that does not answer: up to the end of the TTL, and a minute
+/// more. `age` is the age of the task at the latest answer.
+pub(crate) fn patience(ttl: Option<Duration>, age: Duration) -> Option<Duration> {
+    ttl.map(|ttl| ttl.saturating_sub(age).saturating_add(TTL_GRACE))
+}
+
+/// The failures in a row of one kind of request.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    in_a_row: u32,
+    internal: u32,
+}
+
+impl Failures {
+    /// Called when a request succeeded.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The wait before the request is sent again; `None` if another attempt cannot help. Each wait is shortened by a random
+    /// part of up to one half, but not below the time that the server names.
+    pub(crate) fn next(&mut self, fault: &RequestFault, random: u64) -> Option<Duration> {
+        let retry_after = match retry(fault)? {
+            Retry::After(wait) => wait.min(MAX_RETRY_AFTER),
+            Retry::Soon => Duration::ZERO,
+            Retry::AFewTimes => {
+                self.internal += 1;
+                if self.internal > MAX_INTERNAL {
+                    return None;
+                }
+                Duration::ZERO
+            }
+        };
+        let wait = MIN_BACKOFF.saturating_mul(1 << self.in_a_row.min(10)).min(MAX_BACKOFF);
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        let left_out = u32::try_from(random % 1024).unwrap_or_default();
+        Some((wait - wait.mul_f64(f64::from(left_out) / 2048.0)).max(retry_after))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Retry {
+    After(Duration),
+    Soon,
+    AFewTimes,
+}
+
+/// Whether another attempt may succeed; `None` if it cannot.
+fn retry(fault: &RequestFault) -> Option<Retry> {
+    match fault {
+        RequestFault::Timeout(_) => Some(Retry::Soon),
+        RequestFault::Transport(error) if error.is_final() => None,
+        RequestFault::Transport(error) => match error.kind() {
+            Kind::Unreachable | Kind::Closed => Some(Retry::Soon),
+            Kind::HttpStatus(408 | 429 | 500 | 502..=504 | 506..=599) => {
+                Some(error.retry_after().map_or(Retry::Soon, Retry::After))
+            }
+            _ => None,
+        },
+        RequestFault::Server(error) => match retry_after(error) {
+            Some(wait) => Some(Retry::After(wait)),
+            None if error.reason() == Some("busy") => Some(Retry::Soon),
+            // Reading a task changes nothing, and a server may be broken for a moment.
+            None if error.code == ErrorCode::INTERNAL_ERROR => Some(Retry::AFewTimes),
+            None => None,
+        },
+        _ => None,
+    }
+}
+
+/// The time in `data.retryAfterMs`.
+fn retry_after(error: &ErrorObject) -> Option<Duration> {
+    error.data.as_ref()?.get("retryAfterMs")?.as_u64().map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::TransportError;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_suggested_interval_is_bounded() {
+        for (suggested, expected) in
+            [(None, 1000), (Some(0), 50), (Some(49), 50), (Some(700), 700), (Some(u64::MAX), 60_000)]
+        {
+            let wait = poll_interval(suggested.map(Duration::from_millis));
+            assert_eq!(wait, Duration::from_millis(expected), "{suggested:?}");
+        }
+    }
+
+    #[test]
+    fn the_patience_ends_a_minute_after_the_ttl() {
+        for (ttl, age, expected) in
+            [(None, 5, None), (Some(10), 4, Some(66)), (Some(10), 11, Some(60)), (Some(0), 0, Some(60))]
+        {
+            let seconds = Duration::from_secs;
+            assert_eq!(patience(ttl.map(seconds), seconds(age)), expected.map(seconds), "{ttl:?} {age}");
+        }
+        assert_eq!(patience(Some(Duration::MAX), Duration::ZERO), Some(Duration::MAX));
+    }
+
+    fn transport(kind: Kind) -> RequestFault {
+        RequestFault::Transport(TransportError::new(kind, "the cause"))
+    }
+
+    fn server(code: ErrorCode, data: Value) -> RequestFault {
+        RequestFault::Server(ErrorObject::new(code, "no").with_data(data))
+    }
+
+    #[test]
+    fn transient_faults_are_those_of_the_moment() {
+        let soon = Some(Retry::Soon);
+        for (fault, expected) in [
+            (RequestFault::Timeout(Duration::from_secs(1)), soon),
+            (transport(Kind::Unreachable), Some(Retry::Soon)),
+            (transport(Kind::Closed), Some(Retry::Soon)),
+            (transport(Kind::HttpStatus(503)), Some(Retry::Soon)),
+            (transport(Kind::HttpStatus(500)), Some(Retry::Soon)),
+            (transport(Kind::HttpStatus(501)), None),
+            (transport(Kind::HttpStatus(401)), None),
+            (transport(Kind::HttpStatus(404)), None),
+            (transport(Kind::Malformed), None),
+            (RequestFault::Transport(TransportError::new(Kind::Closed, "ended").for_good()), None),
+            (server(ErrorCode::INTERNAL_ERROR, json!({"reason": "busy"})), Some(Retry::Soon)),
+            (
+                server(ErrorCode::INTERNAL_ERROR, json!({"reason": "codec", "retryAfterMs": 1500})),
+                Some(Retry::After(Duration::from_millis(1500))),
+            ),
+            (server(ErrorCode::INTERNAL_ERROR, Value::Null), Some(Retry::AFewTimes)),
+            (server(ErrorCode::METHOD_NOT_FOUND, Value::Null), None),
+            (RequestFault::UnknownTask(ErrorObject::invalid_params("gone")), None),
+        ] {
+            assert_eq!(retry(&fault), expected, "{fault}");
+        }
+    }
+
+    #[test]
+    fn waits_double_and_begin_anew_after_a_success() {
+        let (closed, internal) = (transport(Kind::Closed), server(ErrorCode::INTERNAL_ERROR, Value::Null));
+        let mut failures = Failures::default();
+        let waits: Vec<u128> =
+            (0..8).filter_map(|_| failures.next(&closed, 0)).map(|wait| wait.as_millis()).collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+        failures.reset();
+        let shortened = failures.next(&closed, 1023).unwrap();
+        assert!(
+            shortened > Duration::from_millis(250) && shortened < Duration::from_millis(251),
+            "{shortened:?}"
+        );
+        failures.reset();
+        let busy = server(ErrorCode::INTERNAL_ERROR, json!({"retryAfterMs": 7000}));
+        assert_eq!(failures.next(&busy, 5), Some(Duration::from_secs(7)));
+        assert_eq!((0..20).filter_map(|_| failures.next(&internal, 0)).count(), 10);
+    }
+}
