@@ -5,8 +5,11 @@ mod creates;
 mod dues;
 mod ends;
 mod life;
+mod lists;
+mod races;
 mod sends;
 mod subject;
+mod updates;
 
 pub use subject::TaskSubject;
 
@@ -19,6 +22,9 @@ pub async fn check_tasks(subject: &TaskSubject) {
     creates::check(subject).await;
     sends::check(subject).await;
     claims::check(subject).await;
+    updates::check(subject).await;
     dues::check(subject).await;
     ends::check(subject).await;
+    lists::check(subject).await;
+    races::check(subject).await;
 }
