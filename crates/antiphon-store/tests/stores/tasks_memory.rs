@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use antiphon_store::contract::{TaskSubject, check_tasks};
+use antiphon_store::contract::{TaskSubject, check_random_tasks, check_tasks};
 use antiphon_store::{ManualStoreClock, MemoryTasks, Micros, StoreClock, StoreReach, TaskStore as _};
 
 const START: Micros = Micros::new(1_800_000_000_000_000);
@@ -16,6 +16,8 @@ fn store() -> (MemoryTasks, ManualStoreClock) {
 async fn the_contract() {
     let (store, hand) = store();
     let store = Arc::new(store);
-    check_tasks(&TaskSubject::new(store.clone(), store.clone(), hand)).await;
+    let subject = TaskSubject::new(store.clone(), store.clone(), hand.clone());
+    check_tasks(&subject).await;
+    check_random_tasks(&subject, 1_000..2_000, 80).await;
     assert_eq!(store.reach(), StoreReach::Process);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_store::contract::{TaskSubject, check_tasks};
+use antiphon_store::contract::{TaskSubject, check_random_tasks, check_tasks};
 use antiphon_store::{CallStore as _, Micros, SqliteOptions, SqliteStore, StoreClock, StoreReach, TaskStore};
 
 use crate::folder::Folder;
@@ -21,6 +21,8 @@ async fn the_contract() {
     let (clock, hand) = StoreClock::manual(START);
     let options = SqliteOptions::default().timeout(Duration::from_secs(60)).clock(clock);
     let (first, second) = (open(&folder, options.clone()).await, open(&folder, options).await);
-    check_tasks(&TaskSubject::new(first.clone(), second, hand)).await;
+    let subject = TaskSubject::new(first.clone(), second, hand);
+    check_tasks(&subject).await;
+    check_random_tasks(&subject, 1_000..1_030, 60).await;
     assert_eq!(first.reach(), StoreReach::Host);
 }

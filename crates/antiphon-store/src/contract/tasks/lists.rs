@@ -109,7 +109,7 @@ pub(super) async fn check(subject: &TaskSubject) {
         let task = Life::of(subject, ttl, &events, name).await.task();
         let (_, _, _, expected) = table(task).swap_remove(number);
         assert_eq!(subject.summary(task).await, Some(expected), "{name}");
-        end(subject, task).await;
+        subject.end(task).await;
     }
     the_oldest_is_first(subject).await;
 }
@@ -129,14 +129,5 @@ async fn the_oldest_is_first(subject: &TaskSubject) {
     for limit in [0, 1, all.len() - 1, all.len(), all.len() + 1, usize::MAX] {
         let list = expect("list", subject.second.list(limit).await);
         assert_eq!(list, all[..limit.min(all.len())], "at most {limit}");
-    }
-}
-
-/// Ends a task without a `ttl`, so that its row does not stay.
-async fn end(subject: &TaskSubject, task: TaskKey) {
-    subject.clock.advance(TTL);
-    if subject.load(task).await.is_some_and(|row| !row.is_final) {
-        let (fence, _) = subject.granted(task, 1).await;
-        subject.updated(&fence, &super::subject::release(b"end", 0, FINAL)).await;
     }
 }
