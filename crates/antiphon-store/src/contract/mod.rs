@@ -46,7 +46,7 @@ pub use fences::check_fences;
 pub use races::check_races;
 pub use random::check_random_orders;
 pub use subject::Subject;
-pub use tasks::{TaskSubject, check_tasks};
+pub use tasks::{TaskSubject, check_random_tasks, check_tasks};
 
 /// Runs every check, and 50 random orders of 40 operations.
 ///

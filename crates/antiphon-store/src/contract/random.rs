@@ -145,10 +145,10 @@ impl Operation {
 }
 
 /// Pseudorandom numbers, the same for the same seed: SplitMix64.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -156,7 +156,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    fn small(&mut self, limit: u8) -> u8 {
+    pub(super) fn small(&mut self, limit: u8) -> u8 {
         u8::try_from(self.below(limit.into())).unwrap_or(0)
     }
 

@@ -1,11 +1,17 @@
-//! The tasks in memory: the contract.
+//! The tasks in memory: the contract, the limit of bytes, and many tasks that wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use antiphon_store::contract::{TaskSubject, check_tasks};
-use antiphon_store::{ManualStoreClock, MemoryTasks, Micros, StoreClock, StoreReach, TaskStore as _};
+use antiphon_store::contract::{TaskSubject, check_random_tasks, check_tasks};
+use antiphon_store::{
+    CallStore as _, ManualStoreClock, MemoryStore, MemoryTasks, Micros, NewTask, Owner, RunnerId, StoreClock,
+    StoreError, StoreErrorKind, StoreReach, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskNext,
+    TaskSent, TaskStore as _, TaskUpdate, Written,
+};
 
 const START: Micros = Micros::new(1_800_000_000_000_000);
+const KEEP: Duration = Duration::from_secs(600);
 
 fn store() -> (MemoryTasks, ManualStoreClock) {
     let (clock, hand) = StoreClock::manual(START);
@@ -16,6 +22,101 @@ fn store() -> (MemoryTasks, ManualStoreClock) {
 async fn the_contract() {
     let (store, hand) = store();
     let store = Arc::new(store);
-    check_tasks(&TaskSubject::new(store.clone(), store.clone(), hand)).await;
+    let subject = TaskSubject::new(store.clone(), store.clone(), hand.clone());
+    check_tasks(&subject).await;
+    check_random_tasks(&subject, 1_000..2_000, 80).await;
     assert_eq!(store.reach(), StoreReach::Process);
+    // Nothing is left when all time is over.
+    hand.advance(KEEP * 100);
+    let rest = store.list(10).await.unwrap();
+    assert_eq!((store.bytes(), rest), (0, Vec::new()));
+}
+
+/// The store of calls has tasks beside it, with the same clock.
+#[tokio::test]
+async fn the_tasks_of_the_memory_store() {
+    let (clock, hand) = StoreClock::manual(START);
+    let tasks = MemoryStore::new().clock(clock).tasks().unwrap();
+    check_tasks(&TaskSubject::new(tasks.clone(), tasks, hand)).await;
+}
+
+fn task(number: u16, snapshot: Vec<u8>) -> NewTask {
+    NewTask { task: key(number), owner: Owner::from_bytes([1; 16]), snapshot, ttl: Some(KEEP) }
+}
+
+fn key(number: u16) -> TaskKey {
+    TaskKey::from_bytes([number.to_be_bytes(); 8].concat().try_into().unwrap())
+}
+
+async fn granted(store: &MemoryTasks, task: TaskKey) -> TaskFence {
+    match store.claim(task, RunnerId::from_bytes([1; 16]), Duration::from_secs(30)).await {
+        Ok(TaskClaim::Fresh(fence, _)) => fence,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn update(snapshot: Vec<u8>, taken: u64, next: TaskNext) -> TaskUpdate {
+    TaskUpdate { snapshot, taken, next, keeps_lease: false }
+}
+
+fn assert_full<T: std::fmt::Debug>(case: &str, result: Result<T, StoreError>) {
+    let error = result.expect_err(case);
+    assert_eq!((error.kind(), error.written()), (StoreErrorKind::Full, Written::No), "{case}");
+}
+
+#[tokio::test]
+async fn bytes_are_limited_but_an_update_is_never_refused() {
+    let (store, hand) = store();
+    let (store, limits) = (store.max_bytes(20_000), TaskLimits::default());
+    assert_eq!(store.create(&task(1, vec![0; 9_000]), &limits).await.unwrap(), TaskCreated::First);
+    assert_full("another row", store.create(&task(2, vec![0; 11_000]), &limits).await);
+    assert_eq!(store.load(key(2)).await.unwrap(), None);
+    assert_eq!(store.create(&task(2, vec![0; 5_000]), &limits).await.unwrap(), TaskCreated::First);
+    let before = store.bytes();
+    assert!((14_000..16_000).contains(&before), "{before} bytes");
+    assert_full("a message", store.send(key(1), &[0; 6_000], &limits).await);
+    assert_eq!(store.bytes(), before, "what was refused takes no room");
+    assert_eq!(store.send(key(1), &[0; 4_000], &limits).await.unwrap(), TaskSent::Queued);
+
+    // The run has happened: its snapshot is stored, although the limit is reached.
+    let fence = granted(&store, key(2)).await;
+    store.update(&fence, &update(vec![0; 30_000], 0, TaskNext::Waits(None))).await.unwrap();
+    assert!(store.bytes() > 40_000, "{} bytes", store.bytes());
+    assert_full("an empty message", store.send(key(1), &[], &limits).await);
+    assert_full("an empty row", store.create(&task(3, vec![]), &limits).await);
+    // Room is there again when a snapshot is short, and when messages were taken.
+    let fence = granted(&store, key(2)).await;
+    store.update(&fence, &update(vec![], 0, TaskNext::Final(KEEP))).await.unwrap();
+    let fence = granted(&store, key(1)).await;
+    store.update(&fence, &update(vec![], 1, TaskNext::Waits(None))).await.unwrap();
+    assert!(store.bytes() < 2_000, "{} bytes", store.bytes());
+    assert_eq!(store.create(&task(3, vec![0; 15_000]), &limits).await.unwrap(), TaskCreated::First);
+    store.send(key(3), b"message", &limits).await.unwrap();
+    hand.advance(KEEP);
+    assert_eq!(store.bytes(), 0, "all is gone, without a sweep");
+}
+
+/// Of many tasks that wait, the one that got a message is found.
+#[tokio::test]
+async fn many_tasks_wait() {
+    const TASKS: u16 = 10_000;
+    let (store, hand) = store();
+    let limits = TaskLimits::default();
+    for number in 0..TASKS {
+        assert_eq!(store.create(&task(number, vec![]), &limits).await.unwrap(), TaskCreated::First);
+        let fence = granted(&store, key(number)).await;
+        store.update(&fence, &update(b"waits".to_vec(), 0, TaskNext::Waits(None))).await.unwrap();
+    }
+    assert_full("one task more", store.create(&task(TASKS, vec![]), &limits).await);
+    assert_eq!(store.due(1).await.unwrap(), []);
+    for number in [7_777, 0, TASKS - 1] {
+        store.send(key(number), b"message", &limits).await.unwrap();
+        assert_eq!(store.due(1).await.unwrap(), [key(number)]);
+        let fence = granted(&store, key(number)).await;
+        assert_eq!(store.due(1).await.unwrap(), []);
+        store.update(&fence, &update(b"waits".to_vec(), 1, TaskNext::Waits(None))).await.unwrap();
+        assert_eq!(store.due(1).await.unwrap(), []);
+    }
+    hand.advance(KEEP);
+    assert_eq!(store.bytes(), 0);
 }

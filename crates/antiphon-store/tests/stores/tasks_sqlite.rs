@@ -1,10 +1,14 @@
-//! The tasks in a SQLite file: the contract on one file with two connections.
+//! The tasks in a SQLite file: the contract on one file with two connections, and a file without tables of tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_store::contract::{TaskSubject, check_tasks};
-use antiphon_store::{CallStore as _, Micros, SqliteOptions, SqliteStore, StoreClock, StoreReach, TaskStore};
+use antiphon_store::contract::{TaskSubject, check_random_tasks, check_tasks};
+use antiphon_store::{
+    CallKey, CallStore as _, Claim, ClaimRequest, Fingerprint, Micros, NewTask, Owner, RunnerId,
+    SqliteOptions, SqliteStore, StepRecord, StoreClock, StoreErrorKind, StoreReach, TaskClaim, TaskCreated,
+    TaskKey, TaskLimits, TaskStore,
+};
 
 use crate::folder::Folder;
 
@@ -21,6 +25,108 @@ async fn the_contract() {
     let (clock, hand) = StoreClock::manual(START);
     let options = SqliteOptions::default().timeout(Duration::from_secs(60)).clock(clock);
     let (first, second) = (open(&folder, options.clone()).await, open(&folder, options).await);
-    check_tasks(&TaskSubject::new(first.clone(), second, hand)).await;
+    let subject = TaskSubject::new(first.clone(), second, hand);
+    check_tasks(&subject).await;
+    check_random_tasks(&subject, 1_000..1_030, 60).await;
     assert_eq!(first.reach(), StoreReach::Host);
+}
+
+/// The tables of version 1 have no tasks. A program of this version adds them, and keeps the calls.
+#[tokio::test]
+async fn a_file_of_version_1_is_migrated() {
+    let folder = Folder::new("sqlite-version-1");
+    let (call, owner) = (CallKey::from_bytes([1; 16]), Owner::from_bytes([1; 16]));
+    let runner = RunnerId::from_bytes([1; 16]);
+    let request = ClaimRequest::new(call, 1, Fingerprint::from_bytes([1; 16]), runner, owner);
+    let open = async || SqliteStore::open(folder.path("calls.db"), SqliteOptions::default()).await.unwrap();
+    let store = open().await;
+    let Claim::Fresh(fence) = store.claim(&request).await.unwrap() else { panic!("a new call") };
+    let step = StepRecord::ended("pay", *b"paid");
+    store.append(&fence, &step).await.unwrap();
+    store.commit(&fence, b"outcome").await.unwrap();
+    let blob = store.put(b"blob", Duration::from_secs(600), owner).await.unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path("calls.db")).unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE antiphon_task_messages; DROP TABLE antiphon_tasks;
+             UPDATE antiphon_store SET version = 1;",
+        )
+        .unwrap();
+
+    // Two programs open the file at once; each later one finds the tables.
+    let (first, second) = futures_util::future::join(open(), open()).await;
+    let version: i64 =
+        connection.query_row("SELECT version FROM antiphon_store", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+    let new =
+        NewTask { task: TaskKey::from_bytes([1; 16]), owner, snapshot: b"snapshot".to_vec(), ttl: None };
+    let created = first.tasks().unwrap().create(&new, &TaskLimits::default()).await.unwrap();
+    assert_eq!(created, TaskCreated::First);
+    for store in [first, second, open().await] {
+        assert_eq!(store.claim(&request).await.unwrap(), Claim::Done(b"outcome".to_vec()));
+        assert_eq!(store.load(call).await.unwrap(), [step.clone()]);
+        assert_eq!(store.get(blob).await.unwrap(), Some(b"blob".to_vec()));
+        let row = store.tasks().unwrap().load(new.task).await.unwrap();
+        assert_eq!(row.map(|row| row.snapshot), Some(new.snapshot.clone()));
+    }
+}
+
+/// Everything that was confirmed is there after the program has ended, and a lease is a lease for the next program.
+#[tokio::test]
+async fn tasks_outlive_the_program() {
+    let folder = Folder::new("sqlite-tasks-again");
+    let (clock, hand) = StoreClock::manual(START);
+    let options = SqliteOptions::default().clock(clock);
+    let store = open(&folder, options.clone()).await;
+    let (limits, lease) = (TaskLimits::default(), Duration::from_secs(30));
+    let (task, owner) = (TaskKey::from_bytes([1; 16]), Owner::from_bytes([1; 16]));
+    let new = NewTask { task, owner, snapshot: b"snapshot".to_vec(), ttl: Some(lease * 3) };
+    store.create(&new, &limits).await.unwrap();
+    let TaskClaim::Fresh(fence, _) = store.claim(task, RunnerId::from_bytes([1; 16]), lease).await.unwrap()
+    else {
+        panic!("a new task")
+    };
+    store.send(task, b"message", &limits).await.unwrap();
+    let row = store.load(task).await.unwrap();
+    drop(store);
+
+    // The clock of the rows does not go back with the system's.
+    hand.turn_back(lease * 100);
+    let store = open(&folder, options).await;
+    assert_eq!(store.load(task).await.unwrap(), row);
+    let other = RunnerId::from_bytes([2; 16]);
+    let held = TaskClaim::Held { retry_after: lease };
+    assert_eq!(store.claim(task, other, lease).await.unwrap(), held);
+    hand.advance(lease * 101);
+    assert_eq!(store.due(1).await.unwrap(), [task]);
+    assert!(matches!(store.claim(task, other, lease).await.unwrap(), TaskClaim::Fresh(..)));
+    assert_eq!(store.renew(&fence, lease).await.unwrap_err().kind(), StoreErrorKind::FenceLost);
+}
+
+/// A sweep leaves neither rows nor messages in the file.
+#[tokio::test]
+async fn a_sweep_removes_messages_too() {
+    let folder = Folder::new("sqlite-tasks-sweep");
+    let (clock, hand) = StoreClock::manual(START);
+    let store = open(&folder, SqliteOptions::default().clock(clock)).await;
+    let (limits, lease) = (TaskLimits::default(), Duration::from_secs(30));
+    for number in 0..5 {
+        let (task, owner) = (TaskKey::from_bytes([number; 16]), Owner::from_bytes([1; 16]));
+        let new = NewTask { task, owner, snapshot: vec![], ttl: Some(lease) };
+        store.create(&new, &limits).await.unwrap();
+        store.send(task, b"message", &limits).await.unwrap();
+    }
+    store.claim(TaskKey::from_bytes([0; 16]), RunnerId::from_bytes([1; 16]), lease * 2).await.unwrap();
+    hand.advance(lease);
+    let swept = (store.sweep(3).await.unwrap(), store.sweep(3).await.unwrap(), store.sweep(3).await.unwrap());
+    assert_eq!(swept, (3, 1, 0), "a held row stays until its lease is over");
+    hand.advance(lease);
+    assert_eq!((store.sweep(3).await.unwrap(), store.sweep(3).await.unwrap()), (1, 0));
+    let connection = rusqlite::Connection::open(folder.path("calls.db")).unwrap();
+    for table in ["antiphon_tasks", "antiphon_task_messages"] {
+        let rows: i64 =
+            connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 0, "{table}");
+    }
 }

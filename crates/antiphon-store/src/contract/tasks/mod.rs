@@ -5,12 +5,18 @@ mod creates;
 mod dues;
 mod ends;
 mod life;
+mod lists;
+mod model;
+mod races;
+mod random;
 mod sends;
 mod subject;
+mod updates;
 
+pub use random::check_random_tasks;
 pub use subject::TaskSubject;
 
-/// Checks a store of tasks.
+/// Runs every check of a store of tasks, and 50 random orders of 40 operations.
 ///
 /// # Panics
 ///
@@ -19,6 +25,10 @@ pub async fn check_tasks(subject: &TaskSubject) {
     creates::check(subject).await;
     sends::check(subject).await;
     claims::check(subject).await;
+    updates::check(subject).await;
     dues::check(subject).await;
     ends::check(subject).await;
+    lists::check(subject).await;
+    races::check(subject).await;
+    check_random_tasks(subject, 0..50, 40).await;
 }

@@ -115,6 +115,15 @@ impl TaskSubject {
         assert_eq!(self.update(fence, update).await, Ok(()), "{update:?}");
     }
 
+    /// Ends a task, so that its row does not stay.
+    pub(super) async fn end(&self, task: TaskKey) {
+        self.clock.advance(TTL);
+        if self.load(task).await.is_some_and(|row| !row.is_final) {
+            let (fence, _) = self.granted(task, 1).await;
+            self.updated(&fence, &release(b"end", 0, TaskNext::Final(LEASE))).await;
+        }
+    }
+
     /// Loads through the second handle.
     pub(super) async fn load(&self, task: TaskKey) -> Option<TaskRow> {
         expect("load", self.second.load(task).await)
