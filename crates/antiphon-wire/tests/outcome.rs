@@ -13,6 +13,7 @@ fn describe(result: &str) -> String {
             let asks = asks.collect::<Vec<_>>().join(",");
             format!("asks [{asks}] state {:?}", result.request_state())
         }
+        Ok(Outcome::Task(created)) => format!("task {} {}", created.task.task_id, created.task.status),
         Ok(_) => "another".into(),
         Err(fault @ OutcomeFault::Malformed(_)) => format!("malformed: {fault}"),
         Err(fault) => format!("fault: {fault}"),
@@ -31,8 +32,9 @@ fn the_result_type_decides() {
         (r#"{"resultType":"complete","content":[{"type":"text","text":"x"}]}"#, "complete 1"),
         (r#"{"result\u0054ype":"c\u006fmplete","content":[]}"#, "complete 0"),
         (r#"{"resultType":"complete","content":[],"requestState":"s"}"#, "complete 0"),
-        (r#"{"resultType":"task","taskId":"1"}"#, r#"fault: the result is a task, with the id "1""#),
-        (r#"{"resultType":"task","taskId":1,"content":[]}"#, "fault: the result is a task, without an id"),
+        (r#"{"resultType":"task","taskId":"1","status":"working","ttlMs":null}"#, "task 1 working"),
+        (r#"{"resultType":"task","taskId":"1","status":"idle"}"#, "malformed"),
+        (r#"{"resultType":"task","taskId":1,"content":[]}"#, "malformed"),
         (
             r#"{"task":{"taskId":"t\u001b","status":"working"}}"#,
             r#"fault: the result is a task, with the id "t\u{1b}""#,

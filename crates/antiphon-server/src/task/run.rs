@@ -3,7 +3,7 @@
 use super::{
     next::{After, Next, after, next, take_answers},
     run_leg::{LegEnd, end_of, message},
-    snapshot::{Cancellation, End, LegInput, Message, Snapshot},
+    snapshot::{End, LegInput, Message, Snapshot},
     view::touch,
 };
 use crate::{
@@ -168,18 +168,12 @@ impl Run<'_> {
         for message in messages {
             taken = message.number;
             match Message::open(self.server, self.key, &message.body) {
-                Some(Message::Cancel) => {
-                    if self.snapshot.cancellation == Cancellation::None {
-                        self.snapshot.cancellation = Cancellation::Requested;
-                    }
+                Some(Message::Cancel) => self.snapshot.request_cancellation(),
+                Some(Message::Answers(answers)) if take_answers(&mut self.snapshot, &mut input, answers) => {
+                    touch(self.server, &mut self.snapshot);
+                    break;
                 }
-                Some(Message::Answers(answers)) => {
-                    if take_answers(&mut self.snapshot, &mut input, answers) {
-                        touch(self.server, &mut self.snapshot);
-                        break;
-                    }
-                }
-                None => {}
+                Some(Message::Answers(_)) | None => {}
             }
         }
         (input, taken)

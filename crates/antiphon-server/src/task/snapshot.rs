@@ -161,6 +161,13 @@ impl Snapshot {
         self.principal == principal.map(StoredPrincipal::of)
     }
 
+    /// Notes that the client wants the task to be cancelled.
+    pub(super) fn request_cancellation(&mut self) {
+        if self.cancellation == Cancellation::None {
+            self.cancellation = Cancellation::Requested;
+        }
+    }
+
     pub(super) fn asks(&self) -> AskSupport {
         antiphon_wire::ClientCapabilities(self.request.capabilities.clone()).asks()
     }

@@ -142,7 +142,7 @@ impl CallStore for FaultyStore {
     }
 
     /// The tasks have no faults.
-    fn tasks(&self) -> Option<std::sync::Arc<dyn crate::TaskStore>> {
+    fn tasks(&self) -> Option<Arc<dyn crate::TaskStore>> {
         self.inner.tasks()
     }
 

@@ -160,7 +160,9 @@ impl MemoryTasks {
             });
             match claimed {
                 None => TaskClaim::NotFound,
-                Some((Claimed::Fresh(number), Some(row))) => TaskClaim::Fresh(TaskFence::new(task, number), row),
+                Some((Claimed::Fresh(number), Some(row))) => {
+                    TaskClaim::Fresh(TaskFence::new(task, number), row)
+                }
                 Some((Claimed::Held(retry_after), _)) => TaskClaim::Held { retry_after },
                 Some((Claimed::Final | Claimed::Fresh(_), _)) => TaskClaim::Final,
             }

@@ -5,7 +5,7 @@ use crate::client::{TaskClient, accept, text_of};
 use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
-    server::{Ctx, Server, State},
+    server::{AskError, Ctx, Server, State},
     store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
     tool,
 };
@@ -99,7 +99,8 @@ impl Fleet {
 
     fn keys(&self, name: &str) -> Vec<String> {
         let done = self.done.lock().unwrap();
-        let mut keys: Vec<_> = done.iter().filter(|(of, _)| *of == name).map(|(_, key)| key.clone()).collect();
+        let mut keys: Vec<_> =
+            done.iter().filter(|(of, _)| *of == name).map(|(_, key)| key.clone()).collect();
         keys.dedup();
         keys
     }
@@ -133,7 +134,10 @@ fn another_process_continues_a_task_whose_process_stopped() {
     // As long as the lease is valid, nobody takes the task over.
     second.runtime.block_on(async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!((second.client.get(&id).await["status"].clone(), fleet.count("two")), (json!("working"), 1));
+        assert_eq!(
+            (second.client.get(&id).await["status"].clone(), fleet.count("two")),
+            (json!("working"), 1)
+        );
     });
     fleet.clock.advance(Duration::from_secs(31));
     second.answer(&id);
@@ -193,9 +197,9 @@ fn a_process_that_drains_hands_its_tasks_over() {
 /// Asks for an hour.
 #[tool(task = "required")]
 async fn hurry(ctx: &Ctx) -> Result<String, Error> {
-    let answer = ctx.elicit::<Name>("Whose?").timeout(Duration::from_secs(3600)).outcome().await?;
+    let answer = ctx.elicit::<Name>("Whose?").timeout(Duration::from_secs(3600)).await;
     Ok(match answer {
-        antiphon::server::ElicitOutcome::Expired => "expired".to_owned(),
+        Err(AskError::Expired { .. }) => "expired".to_owned(),
         _ => "answered".to_owned(),
     })
 }

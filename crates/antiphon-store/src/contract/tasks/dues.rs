@@ -33,6 +33,12 @@ const TABLE: &[Row] = &[
     ("a lease that ended", &[Event::Claim, Event::Wait(LEASE)], Due::Now),
     ("it runs", &[Event::Claim, Event::Release(0, TaskNext::Runs)], Due::Now),
     ("it runs on", &[Event::Claim, Event::Wait(HALF), Event::Keep(0, TaskNext::Runs)], Due::In(HALF)),
+    ("it pauses", &[Event::Claim, Event::Release(0, TaskNext::Pauses(MINUTE))], Due::In(MINUTE)),
+    (
+        "a message does not end a pause",
+        &[Event::Claim, Event::Release(0, TaskNext::Pauses(MINUTE)), Event::Send],
+        Due::In(MINUTE),
+    ),
     ("it waits", &[Event::Claim, Event::Release(0, WAITS)], Due::Never),
     ("it waits for a minute", &[Event::Claim, Event::Release(0, MINUTE_AT_MOST)], Due::In(MINUTE)),
     (

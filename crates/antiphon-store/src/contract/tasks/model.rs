@@ -34,6 +34,8 @@ struct ModelRow {
     runs: bool,
     /// The moment until which the task waits.
     until: Option<Duration>,
+    /// The moment before which the task does not run, whatever comes.
+    pause: Option<Duration>,
 }
 
 /// The result of a claim at the model.
@@ -71,6 +73,7 @@ impl Model {
             lease: None,
             runs: true,
             until: None,
+            pause: None,
         });
         Ok(TaskCreated::First)
     }
@@ -126,8 +129,13 @@ impl Model {
         let row = self.find(task).filter(|row| row.has(claim)).ok_or(StoreErrorKind::FenceLost)?;
         row.row.snapshot.clone_from(&update.snapshot);
         row.row.messages.retain(|message| message.number > update.taken);
+        row.pause = None;
         (row.runs, row.until) = match update.next {
             TaskNext::Runs => (true, None),
+            TaskNext::Pauses(time) => {
+                row.pause = Some(now + time);
+                (true, None)
+            }
             TaskNext::Waits(time) => (false, time.map(|time| now + time)),
             TaskNext::Final(keep) => {
                 row.row.is_final = true;
@@ -184,7 +192,9 @@ impl ModelRow {
 
     /// Returns true if the task can run, if nobody runs it.
     fn is_ready(&self, now: Duration) -> bool {
-        self.runs || !self.row.messages.is_empty() || self.until.is_some_and(|until| now >= until)
+        let is_ready =
+            self.runs || !self.row.messages.is_empty() || self.until.is_some_and(|until| now >= until);
+        is_ready && self.pause.is_none_or(|pause| now >= pause)
     }
 
     fn has(&self, (created, claim): (Duration, i64)) -> bool {

@@ -227,7 +227,8 @@ impl Random {
             next: match self.below(8) {
                 0..=2 => TaskNext::Runs,
                 3..=4 => TaskNext::Waits(None),
-                5..=6 => TaskNext::Waits(Some(self.seconds(0..5))),
+                5 => TaskNext::Waits(Some(self.seconds(0..5))),
+                6 => TaskNext::Pauses(self.seconds(0..5)),
                 _ => TaskNext::Final(self.seconds(1..7)),
             },
             keeps_lease: self.below(2) == 0,
