@@ -40,13 +40,13 @@ pub(super) enum After {
 pub(super) fn take_answers(
     snapshot: &mut Snapshot,
     input: &mut LegInput,
-    answers: Vec<(String, Box<serde_json::value::RawValue>)>,
+    answers: &[(String, Box<serde_json::value::RawValue>)],
 ) -> bool {
     let before = input.answers.len();
     for (key, answer) in answers {
         // > A server **SHOULD** ignore any `inputResponses` responses mapped to a key that is not currently outstanding
-        if let Some(path) = snapshot.questions.answer(&key) {
-            input.answers.push((path, answer));
+        if let Some(path) = snapshot.questions.answer(key) {
+            input.answers.push((path, answer.clone()));
         }
     }
     input.answers.len() > before

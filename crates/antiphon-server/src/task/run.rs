@@ -169,7 +169,7 @@ impl Run<'_> {
             taken = message.number;
             match Message::open(self.server, self.key, &message.body) {
                 Some(Message::Cancel) => self.snapshot.request_cancellation(),
-                Some(Message::Answers(answers)) if take_answers(&mut self.snapshot, &mut input, answers) => {
+                Some(Message::Answers(answers)) if take_answers(&mut self.snapshot, &mut input, &answers) => {
                     touch(self.server, &mut self.snapshot);
                     break;
                 }
