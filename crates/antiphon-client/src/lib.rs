@@ -122,7 +122,8 @@ pub use call::{
     errors::{ClientError, ClientErrorKind},
     outcome::{CallProgress, Finished},
     pending::PendingCall,
-    task::{control::ClientTask, handle::TaskHandle},
+    task::control::ClientTask,
+    task_handle::TaskHandle,
 };
 pub use cancel::CancelToken;
 pub use client::Client;
