@@ -8,7 +8,8 @@ use crate::{
         outcome::{CallProgress, Finished},
         pending::PendingCall,
         rounds::Run,
-        task::{control::ClientTask, handle::TaskHandle},
+        task::control::ClientTask,
+        task_handle::TaskHandle,
     },
     identity::ServerIdentity,
     lists::{

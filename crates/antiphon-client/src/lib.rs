@@ -15,6 +15,8 @@
 //!                                     +---------- resume <------- all answered
 //! ```
 //!
+//! A leg may also make a task of the call (`call/task`), which has a drawing of its own.
+//!
 //! A leg sends its request through the connection (`session/requests`), which stores the era of the server. The folders use
 //! each other in one direction only: `transport`, `asks`, `request`, `session`, `lists`, `call`, `subscribe`, and [`Client`] on
 //! top.
@@ -52,6 +54,19 @@
 //! With the feature `schema`, structured results are compared with the output schemas of their tools; without it they are
 //! not. Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref`
 //! is ever fetched: a tool whose output schema needs it is not called ([`RequestFault::UnusableOutputSchema`]).
+//!
+//! # Tasks
+//!
+//! A server of 2026-07-28 may answer a tool call with a task (the extension `io.modelcontextprotocol/tasks`): the work continues
+//! without its request. [`Client::call_tool`] hides this: it gets the task again and again (`call/task/run`), as often as the
+//! server suggests, answers its questions with the same callbacks and checks as a round, and returns the result of the task.
+//! Each question is asked once. Requests that fail for the moment are sent again, so that a task survives a server that
+//! restarts. Status messages arrive at [`ClientBuilder::on_progress`], numbered from 1, with the method `tasks/get`.
+//!
+//! [`Client::begin`] returns a [`TaskHandle`] instead: plain data, which [`Client::task`] continues in this process or another. A
+//! call that ends with an error leaves its task alone, and the error holds the handle ([`ClientError::task`]);
+//! [`Call::cancel_on_error`] sends `tasks/cancel` first. [`SubscriptionFilter::task`](antiphon_wire::SubscriptionFilter::task)
+//! subscribes to the states of a task. [`ClientBuilder::tasks`] switches tasks off.
 //!
 //! # Errors
 //!
@@ -107,7 +122,8 @@ pub use call::{
     errors::{ClientError, ClientErrorKind},
     outcome::{CallProgress, Finished},
     pending::PendingCall,
-    task::{control::ClientTask, handle::TaskHandle},
+    task::control::ClientTask,
+    task_handle::TaskHandle,
 };
 pub use cancel::CancelToken;
 pub use client::Client;

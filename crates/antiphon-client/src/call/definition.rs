@@ -109,7 +109,7 @@ impl CallOptions {
     /// runs: at the time limit, when it is cancelled, or when a callback fails. Default: `false`; the task continues, and the
     /// error holds its handle ([`ClientError::task`](crate::ClientError::task)).
     ///
-    /// Dropping the future of the call sends nothing.
+    /// The error then comes up to the time limit of one request later. Dropping the future of the call sends nothing.
     #[must_use]
     pub fn cancel_on_error(mut self, on: bool) -> Self {
         self.cancel_on_error = on;

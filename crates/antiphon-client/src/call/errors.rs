@@ -5,7 +5,7 @@ use crate::{
     call::{
         definition::{ArgumentsError, Call, CallKind},
         pending::PendingCall,
-        task::handle::TaskHandle,
+        task_handle::TaskHandle,
     },
     identity::ServerIdentity,
     lists::pages::ListFault,

@@ -10,4 +10,6 @@ pub(crate) mod outcome;
 pub(crate) mod pending;
 pub(crate) mod rounds;
 pub(crate) mod task;
+pub(crate) mod task_handle;
+pub(crate) mod time_limit;
 pub(crate) mod url_required;

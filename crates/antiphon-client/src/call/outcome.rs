@@ -1,6 +1,6 @@
 //! The outcomes of legs and calls.
 
-use crate::call::{definition::CallKind, pending::PendingCall, task::handle::TaskHandle};
+use crate::call::{definition::CallKind, pending::PendingCall, task_handle::TaskHandle};
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, GetPromptResult, InputRequiredResult, Outcome, OutcomeFault,
     ReadResourceResult,

@@ -9,15 +9,14 @@ use crate::{
         round::AskRound,
     },
     call::{
-        definition::{Call, CallOptions},
+        definition::Call,
         errors::{ClientError, ClientErrorKind},
         legs::{Legs, Position},
         outcome::{CallProgress, Final, Finished, Leg},
         pending::{NotReady, Outgoing, PendingCall},
-        task::{
-            handle::TaskHandle,
-            run::{TaskRun, cancel_after_error},
-        },
+        task::run::{TaskRun, cancel_after_error},
+        task_handle::TaskHandle,
+        time_limit::within,
         url_required::{is_url_round, keep_consents, urls_finished},
     },
     lists::tools::ServerTools,
@@ -25,7 +24,6 @@ use crate::{
     session::connection::Connection,
 };
 use antiphon_wire::{CreateTaskResult, ErrorCode, ErrorObject, InputRequests, Task, pacing::Pacing};
-use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The text of the error of a server that does not accept its own state; the same text in other SDKs.
@@ -258,27 +256,4 @@ fn belongs_here(core: &Core, pending: &PendingCall) -> Result<(), ClientErrorKin
         return Ok(());
     }
     Err(ClientErrorKind::OtherServer { belongs_to: target.clone() })
-}
-
-/// Ends the work when the call is cancelled or takes too long. The work is dropped then, with its open callbacks.
-pub(crate) async fn within<T>(
-    core: &Core,
-    options: &CallOptions,
-    work: impl Future<Output = Result<T, ClientErrorKind>>,
-) -> Result<T, ClientErrorKind> {
-    let limit = options.call_timeout.or(core.bounds.call_timeout);
-    let cancelled = async {
-        match &options.cancel {
-            Some(token) => token.cancelled().await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        () = cancelled => Err(ClientErrorKind::Cancelled),
-        outcome = work => outcome,
-        () = sleep(limit.unwrap_or_default()), if limit.is_some() => {
-            Err(ClientErrorKind::Deadline(limit.unwrap_or(Duration::MAX)))
-        }
-    }
 }

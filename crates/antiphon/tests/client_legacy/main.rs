@@ -12,4 +12,5 @@ mod matrix;
 mod own_server;
 mod progress;
 mod scripted_server;
+mod tasks;
 mod urls;

@@ -9,12 +9,12 @@ use crate::{
     call::{
         definition::CallOptions,
         errors::{ClientError, ClientErrorKind},
-        rounds::within,
         task::{
-            handle::TaskHandle,
             requests::TaskRequests,
             run::{TaskRun, cancel_after_error},
         },
+        task_handle::TaskHandle,
+        time_limit::within,
     },
     lists::tools::ServerTools,
     request::{core::Core, fault::RequestFault},
@@ -178,7 +178,9 @@ impl ClientTask {
         match ended {
             Ok(result) => Ok(result),
             Err((kind, true)) => {
-                cancel_after_error(tools, handle, options).await;
+                if !is_unknown(&kind) {
+                    cancel_after_error(tools, handle, options).await;
+                }
                 Err(self.error(method::TASKS_GET, kind))
             }
             Err((kind, false)) => {
@@ -219,10 +221,14 @@ impl ClientTask {
     }
 
     fn error(&self, method: &'static str, kind: ClientErrorKind) -> ClientError {
-        let gone = matches!(kind, ClientErrorKind::Request(RequestFault::UnknownTask(_)));
-        let task = (!gone).then(|| self.handle.clone());
+        let task = (!is_unknown(&kind)).then(|| self.handle.clone());
         ClientError::of_request(self.core().identity(), method, kind).with_task(task)
     }
+}
+
+/// Returns `true` if the server does not know the task.
+fn is_unknown(kind: &ClientErrorKind) -> bool {
+    matches!(kind, ClientErrorKind::Request(RequestFault::UnknownTask(_)))
 }
 
 impl fmt::Debug for ClientTask {

@@ -27,7 +27,7 @@ pub(crate) fn poll_interval(suggested: Option<Duration>) -> Duration {
 
 /// The time for which the client still tries to reach a server that does not answer: up to the end of the TTL, and a minute
 /// more. `age` is the age of the task at the latest answer.
-pub(crate) fn patience(ttl: Option<Duration>, age: Duration) -> Option<Duration> {
+pub(crate) fn time_left(ttl: Option<Duration>, age: Duration) -> Option<Duration> {
     ttl.map(|ttl| ttl.saturating_sub(age).saturating_add(TTL_GRACE))
 }
 
@@ -72,7 +72,7 @@ enum Retry {
     AFewTimes,
 }
 
-/// Whether another attempt may succeed; `None` if it cannot.
+/// The way in which another attempt may succeed; `None` if none can.
 fn retry(fault: &RequestFault) -> Option<Retry> {
     match fault {
         RequestFault::Timeout(_) => Some(Retry::Soon),
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn the_patience_ends_a_minute_after_the_ttl() {
+    fn the_time_left_ends_a_minute_after_the_ttl() {
         for (ttl, age, expected) in
             [(None, 5, None), (Some(10), 4, Some(66)), (Some(10), 11, Some(60)), (Some(0), 0, Some(60))]
         {
             let seconds = Duration::from_secs;
-            assert_eq!(patience(ttl.map(seconds), seconds(age)), expected.map(seconds), "{ttl:?} {age}");
+            assert_eq!(time_left(ttl.map(seconds), seconds(age)), expected.map(seconds), "{ttl:?} {age}");
         }
-        assert_eq!(patience(Some(Duration::MAX), Duration::ZERO), Some(Duration::MAX));
+        assert_eq!(time_left(Some(Duration::MAX), Duration::ZERO), Some(Duration::MAX));
     }
 
     fn transport(kind: Kind) -> RequestFault {

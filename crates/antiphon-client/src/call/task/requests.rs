@@ -1,7 +1,10 @@
 //! The three requests about a task.
 
 use crate::{
-    request::{fault::RequestFault, spec::RequestSpec},
+    request::{
+        fault::RequestFault,
+        spec::{BodyWriter, RequestSpec},
+    },
     session::connection::Connection,
 };
 use antiphon_wire::{
@@ -64,7 +67,7 @@ impl TaskRequests<'_> {
         self,
         method: &'static str,
         task_id: &str,
-        write: &(dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync),
+        write: &BodyWriter<'_>,
     ) -> Result<Box<RawValue>, RequestFault> {
         let spec = RequestSpec {
             name: Some(task_id),

@@ -13,10 +13,10 @@ use crate::{
         outcome::{Final, Leg},
         task::{
             callbacks::{CallbackAnswers, TaskCallbacks},
-            handle::TaskHandle,
-            pace::{Failures, patience, poll_interval},
+            pace::{Failures, poll_interval, time_left},
             requests::TaskRequests,
         },
+        task_handle::TaskHandle,
     },
     lists::tools::ServerTools,
     request::{
@@ -249,8 +249,8 @@ impl<'a> TaskRun<'a> {
 
     /// The server has answered: from now on, the end of the TTL counts again.
     fn set_expiry(&mut self) {
-        let patience = patience(self.handle.ttl(), self.age.saturating_add(self.started.elapsed()));
-        self.expires = patience.and_then(|patience| Instant::now().checked_add(patience));
+        let time_left = time_left(self.handle.ttl(), self.age.saturating_add(self.started.elapsed()));
+        self.expires = time_left.and_then(|time_left| Instant::now().checked_add(time_left));
     }
 
     fn store_answers(&mut self, came: CallbackAnswers) -> Result<(), ClientErrorKind> {
