@@ -125,6 +125,10 @@ async fn show(folder: &Path) -> Result<()> {
     };
     // The client keeps the task as text, for example in a file.
     let kept = serde_json::to_string(&handle)?;
+    // Its process dies in the second part.
+    while first.task(handle.clone()).get().await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     drop(first);
 
     // A second process continues the task, and shows its question.

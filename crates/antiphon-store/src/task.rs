@@ -17,7 +17,9 @@ use crate::reach::StoreReach;
 /// part of the snapshot.
 ///
 /// A row whose time is over is not found any more, although [`sweep`](TaskStore::sweep) removes it later. All moments are on the
-/// store's clock; durations count from now. Every operation may be repeated after [`Written::Unknown`](crate::Written::Unknown).
+/// store's clock; durations count from now. Every operation may be repeated after [`Written::Unknown`](crate::Written::Unknown),
+/// but a repeated [`send`](TaskStore::send) may add its message twice, and a repeated update that gives the lease back fails with
+/// [`FenceLost`](crate::StoreErrorKind::FenceLost) if the first one was written.
 /// The caller seals snapshots and messages: a store sees no plain text. `antiphon_store::contract::check_tasks` (feature
 /// `testing`) checks a store of your own.
 pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
@@ -236,13 +238,13 @@ pub struct TaskUpdate {
     pub snapshot: Vec<u8>,
     /// The number of the last message that the snapshot contains; 0 for none.
     pub taken: u64,
-    /// The plan of the task.
+    /// The state of the task after the update.
     pub next: TaskNext,
     /// True if the lease stays: the run goes on.
     pub keeps_lease: bool,
 }
 
-/// The plan of a task.
+/// The state of a task after an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskNext {
     /// The task runs on: it is due whenever no lease holds it.

@@ -19,8 +19,29 @@
 //! # use std::future::Future as _;
 //! ```
 //!
+//! [`check_tasks`] does the same for a store of tasks:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use antiphon_store::contract::{TaskSubject, check_tasks};
+//! use antiphon_store::{MemoryTasks, Micros, StoreClock};
+//!
+//! # fn main() {
+//! # let mut future = std::pin::pin!(async {
+//! let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+//! let tasks = Arc::new(MemoryTasks::new().clock(clock));
+//! check_tasks(&TaskSubject::new(tasks.clone(), tasks, hand)).await;
+//! # });
+//! # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+//! # assert!(future.as_mut().poll(&mut context).is_ready());
+//! # }
+//! # use std::future::Future as _;
+//! ```
+//!
 //! A store needs a clock that a test can move: moments are compared exactly, and no test waits. Every check panics with the case
-//! that failed. The checks use new calls each time, so they may run several times on the same rows.
+//! that failed. The checks use new calls and new tasks each time, so they may run several times on the same rows.
+//! `check_tasks` expects fewer than 10,000 tasks in the store, and no other program that creates or ends tasks meanwhile.
 
 mod blobs;
 mod claims;

@@ -1,7 +1,7 @@
 //! The statements on tasks. Times are microseconds since 1970.
 
-/// The tables of version 2. A snapshot has a table of its own, so that a lease is renewed without writing the snapshot again. `plan` is 0 while a task is ready, 1 while it waits, 2 when it is final; `plan_at` is the moment of that
-/// plan, if it has one. `due_at` is the moment from which the task is due, if there is one.
+/// The tables of version 2. A snapshot has a table of its own, so that a lease is renewed without writing the snapshot again. `plan`
+/// is 0 while a task is ready, 1 while it waits, 2 when it is final; `plan_at` is the moment of that plan, if it has one. `due_at` is the moment from which the task is due, if there is one.
 pub(super) const CREATE_TABLES: &str = "
     CREATE TABLE antiphon_tasks (
         task BLOB NOT NULL PRIMARY KEY,
@@ -20,7 +20,7 @@ pub(super) const CREATE_TABLES: &str = "
     ) STRICT;
     CREATE INDEX antiphon_tasks_due ON antiphon_tasks (due_at) WHERE due_at IS NOT NULL;
     CREATE INDEX antiphon_tasks_expiry ON antiphon_tasks (expires_at) WHERE expires_at IS NOT NULL;
-    CREATE INDEX antiphon_tasks_open ON antiphon_tasks (owner, expires_at) WHERE plan < 2;
+    CREATE INDEX antiphon_tasks_open ON antiphon_tasks (owner, plan, expires_at) WHERE plan < 2;
     CREATE TABLE antiphon_task_snapshots (
         task BLOB NOT NULL PRIMARY KEY REFERENCES antiphon_tasks (task) ON DELETE CASCADE,
         snapshot BLOB NOT NULL
@@ -100,3 +100,39 @@ pub(super) const SWEEP: &str = "
     DELETE FROM antiphon_tasks WHERE task IN
         (SELECT task FROM antiphon_tasks WHERE expires_at <= ?1 AND coalesce(lease_until, 0) <= ?1
          ORDER BY expires_at LIMIT ?2)";
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, params};
+
+    use super::super::statements;
+    use super::{CREATE_TABLES, OPEN, OPEN_OF_OWNER};
+
+    fn tables() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(statements::CREATE_TABLES).unwrap();
+        connection.execute_batch(CREATE_TABLES).unwrap();
+        connection
+    }
+
+    /// Each creation counts tasks: it reads the index only, and no row.
+    #[test]
+    fn open_tasks_are_counted_in_the_index() {
+        let connection = tables();
+        let plan = |statement: &str, columns: &[&dyn rusqlite::ToSql]| -> String {
+            let explain = format!("EXPLAIN QUERY PLAN {statement}");
+            connection.query_row(&explain, columns, |row| row.get("detail")).unwrap()
+        };
+        for plan in [plan(OPEN, params![1]), plan(OPEN_OF_OWNER, params![1, [1_u8; 16]])] {
+            assert!(plan.contains("COVERING INDEX antiphon_tasks_open"), "{plan}");
+        }
+    }
+
+    /// A column behind a long value is read through all pages of that value.
+    #[test]
+    fn the_snapshot_is_the_last_column() {
+        let last = "SELECT name FROM pragma_table_info('antiphon_tasks') ORDER BY cid DESC LIMIT 1";
+        let name: String = tables().query_row(last, [], |row| row.get(0)).unwrap();
+        assert_eq!(name, "snapshot");
+    }
+}

@@ -31,7 +31,7 @@ pub(crate) struct Lease {
     pub(crate) until: Micros,
 }
 
-/// The thing that a task waits for.
+/// The condition under which a task can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// Nothing: it can run since this moment.

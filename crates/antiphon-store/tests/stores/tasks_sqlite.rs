@@ -49,7 +49,7 @@ async fn a_file_of_version_1_is_migrated() {
     let connection = rusqlite::Connection::open(folder.path("calls.db")).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE antiphon_task_messages; DROP TABLE antiphon_tasks;
+            "DROP TABLE antiphon_task_messages; DROP TABLE antiphon_task_snapshots; DROP TABLE antiphon_tasks;
              UPDATE antiphon_store SET version = 1;",
         )
         .unwrap();
@@ -65,7 +65,7 @@ async fn a_file_of_version_1_is_migrated() {
     assert_eq!(created, TaskCreated::First);
     for store in [first, second, open().await] {
         assert_eq!(store.claim(&request).await.unwrap(), Claim::Done(b"outcome".to_vec()));
-        assert_eq!(store.load(call).await.unwrap(), [step.clone()]);
+        assert_eq!(store.load(call).await.unwrap(), std::slice::from_ref(&step));
         assert_eq!(store.get(blob).await.unwrap(), Some(b"blob".to_vec()));
         let row = store.tasks().unwrap().load(new.task).await.unwrap();
         assert_eq!(row.map(|row| row.snapshot), Some(new.snapshot.clone()));

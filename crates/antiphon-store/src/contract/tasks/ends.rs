@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::claims::every_write_is_lost;
 use super::life::{Event, HALF, Life};
-use super::subject::{FIRST_SNAPSHOT, LEASE, MANY, TICK, TTL, TaskSubject, expect, messages};
+use super::subject::{FIRST_SNAPSHOT, LEASE, MANY, TICK, TTL, TaskSubject, expect, messages, release};
 use crate::error::StoreErrorKind;
-use crate::task::{NewTask, TaskClaim, TaskCreated, TaskLimits, TaskNext, TaskSent};
+use crate::task::{NewTask, TaskClaim, TaskCreated, TaskFence, TaskLimits, TaskNext, TaskSent};
 
 /// A row: its `ttl`, its life so far, and the time that is left of it.
 type Row = (&'static str, Option<Duration>, &'static [Event], Duration);
@@ -72,24 +72,31 @@ async fn check_row(subject: &TaskSubject, (name, ttl, events, rest): &Row, swept
     assert_eq!(subject.summary(task).await.and_then(|summary| summary.rest), Some(TICK), "{name}");
     subject.clock.advance(TICK);
     sweep(subject, swept).await;
+    nothing_is_left(subject, &fence, name).await;
+    a_new_task_has_the_key(subject, life.new, &fence, name).await;
+}
 
+async fn nothing_is_left(subject: &TaskSubject, fence: &TaskFence, name: &str) {
+    let task = fence.task();
     assert_eq!(subject.load(task).await, None, "{name}: load after the end");
     assert_eq!(subject.send(task, b"message").await, Ok(TaskSent::NotFound), "{name}: send after the end");
     assert_eq!(subject.claim(task, 1).await, TaskClaim::NotFound, "{name}: claim after the end");
     assert!(!subject.is_due(task).await, "{name}: due after the end");
     assert_eq!(subject.summary(task).await, None, "{name}: listed after the end");
-    every_write_is_lost(subject, &fence, name).await;
+    every_write_is_lost(subject, fence, name).await;
+}
 
-    // A new task may have the same key. Nothing of the old one is left, and its fences are not those of the new one.
-    let new = NewTask { ttl: Some(TTL), ..life.new };
+/// A new task may have the same key. It has nothing of the old one, and other fences.
+async fn a_new_task_has_the_key(subject: &TaskSubject, old: NewTask, fence: &TaskFence, name: &str) {
+    let (task, new) = (old.task, NewTask { ttl: Some(TTL), ..old });
     assert_eq!(subject.create(&new, &TaskLimits::default()).await, Ok(TaskCreated::First), "{name}: again");
     let row = subject.row(task).await;
     assert_eq!((&*row.snapshot, messages(&row)), (FIRST_SNAPSHOT, vec![]), "{name}: again");
-    every_write_is_lost(subject, &fence, name).await;
+    every_write_is_lost(subject, fence, name).await;
     subject.queued(task, b"message").await;
     let (later, row) = subject.granted(task, 2).await;
     assert_eq!(messages(&row), [(1, &b"message"[..])], "{name}: again");
-    every_write_is_lost(subject, &fence, name).await;
+    every_write_is_lost(subject, fence, name).await;
     assert!(later.number() > fence.number(), "{name}: {later:?} after {fence:?}");
     let claims = subject.summary(task).await.map(|summary| summary.claims);
     assert_eq!(claims, Some(1), "{name}: the claims of the new task");
@@ -102,7 +109,7 @@ async fn without_a_ttl_a_row_stays(subject: &TaskSubject) {
     assert_eq!(subject.summary(task).await.map(|summary| summary.rest), Some(None));
     assert!(subject.is_due(task).await, "a task without a ttl");
     let (fence, _) = subject.granted(task, 1).await;
-    subject.updated(&fence, &super::subject::release(b"end", 0, FINAL)).await;
+    subject.updated(&fence, &release(b"end", 0, FINAL)).await;
 }
 
 async fn wrong_times_are_invalid(subject: &TaskSubject) {
@@ -117,7 +124,7 @@ async fn wrong_times_are_invalid(subject: &TaskSubject) {
     let (fence, before) = subject.granted(task, 1).await;
     for next in [TaskNext::Final(Duration::ZERO), TaskNext::Final(year * 2), TaskNext::Waits(Some(year * 2))]
     {
-        let update = super::subject::release(b"wrong", 0, next);
+        let update = release(b"wrong", 0, next);
         assert_eq!(subject.update(&fence, &update).await, Err(StoreErrorKind::Invalid), "{next:?}");
     }
     assert_eq!(subject.row(task).await, before, "wrong times");

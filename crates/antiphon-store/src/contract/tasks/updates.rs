@@ -1,14 +1,16 @@
 //! An update replaces the snapshot, removes messages, and changes what follows, all at once. Each change has a version.
 
-use super::subject::{LEASE, TTL, TaskSubject, expect, keep, messages, outcome_of, release, runner};
+use super::subject::{LEASE, TTL, TaskSubject, expect, keep, messages, outcome_of, release};
 use crate::error::StoreErrorKind;
-use crate::task::{TaskClaim, TaskKey, TaskLimits, TaskNext, TaskRow};
+use crate::task::{TaskClaim, TaskKey, TaskLimits, TaskNext, TaskRow, TaskSent};
 
 /// Checks updates and versions.
 pub(super) async fn check(subject: &TaskSubject) {
     an_update_changes_everything_at_once(subject).await;
     a_lease_is_kept_or_given_back(subject).await;
-    versions_grow_with_each_change(subject).await;
+    versions_grow_with_messages(subject).await;
+    versions_stay_with_claims(subject).await;
+    versions_grow_with_updates(subject).await;
 }
 
 async fn an_update_changes_everything_at_once(subject: &TaskSubject) {
@@ -54,58 +56,80 @@ async fn a_lease_is_kept_or_given_back(subject: &TaskSubject) {
     }
 }
 
-async fn versions_grow_with_each_change(subject: &TaskSubject) {
-    let task = subject.created(Some(TTL)).await;
-    let mut last = version(subject, task).await;
-    assert!(last > 0, "the version of a new row");
-    let mut grown = async |case: &str, grows: bool| {
-        let version = version(subject, task).await;
-        if grows {
-            assert!(version > last, "{case}: version {version} after {last}");
-        } else {
-            assert_eq!(version, last, "{case}");
-        }
-        last = version;
-    };
-    subject.queued(task, b"a").await;
-    grown("send", true).await;
-    let refused = subject.first.send(task, b"b", &TaskLimits::default().messages(1)).await;
+/// The versions of a task.
+struct Versions<'a> {
+    subject: &'a TaskSubject,
+    task: TaskKey,
+    last: u64,
+}
+
+impl<'a> Versions<'a> {
+    async fn of(subject: &'a TaskSubject) -> Self {
+        let task = subject.created(Some(TTL)).await;
+        let last = subject.row(task).await.version;
+        assert!(last > 0, "the version of a new row");
+        Self { subject, task, last }
+    }
+
+    async fn grew(&mut self, case: &str) {
+        let version = self.subject.row(self.task).await.version;
+        assert!(version > self.last, "{case}: version {version} after {}", self.last);
+        self.last = version;
+    }
+
+    async fn stayed(&self, case: &str) {
+        assert_eq!(self.subject.row(self.task).await.version, self.last, "{case}: the version");
+    }
+}
+
+async fn versions_grow_with_messages(subject: &TaskSubject) {
+    let mut versions = Versions::of(subject).await;
+    subject.queued(versions.task, b"a").await;
+    versions.grew("send").await;
+    let refused = subject.first.send(versions.task, b"b", &TaskLimits::default().messages(1)).await;
     assert_eq!(outcome_of(refused), Err(StoreErrorKind::Full));
-    grown("a refused message", false).await;
+    versions.stayed("a refused message").await;
+    let (fence, _) = subject.granted(versions.task, 1).await;
+    subject.queued(versions.task, b"c").await;
+    versions.grew("a message to a held task").await;
+    subject.updated(&fence, &release(b"end", 0, TaskNext::Final(TTL))).await;
+    versions.grew("the end").await;
+    assert_eq!(subject.send(versions.task, b"d").await, Ok(TaskSent::Final));
+    versions.stayed("a message to a final task").await;
+}
 
-    let (old, row) = subject.granted(task, 1).await;
-    grown("claim", false).await;
-    assert_eq!(row.version, version(subject, task).await, "the row of a claim");
-    subject.granted(task, 1).await;
-    grown("a repeated claim", false).await;
-    assert!(matches!(subject.claim(task, 2).await, TaskClaim::Held { .. }));
-    grown("a refused claim", false).await;
+async fn versions_stay_with_claims(subject: &TaskSubject) {
+    let versions = Versions::of(subject).await;
+    let (old, row) = subject.granted(versions.task, 1).await;
+    versions.stayed("claim").await;
+    assert_eq!(row.version, versions.last, "the row of a claim");
+    subject.granted(versions.task, 1).await;
+    versions.stayed("a repeated claim").await;
+    assert!(matches!(subject.claim(versions.task, 2).await, TaskClaim::Held { .. }));
+    versions.stayed("a refused claim").await;
     expect("renew", subject.first.renew(&old, LEASE).await);
-    grown("renew", false).await;
+    versions.stayed("renew").await;
     subject.clock.advance(LEASE);
-    grown("the end of a lease", false).await;
-    let claim = subject.first.claim(task, runner(2), LEASE).await;
-    let TaskClaim::Fresh(fence, _) = expect("claim", claim) else { panic!("the lease is over") };
-    grown("a takeover", false).await;
-    assert_eq!(subject.update(&old, &keep(b"lost", 1, TaskNext::Runs)).await, Err(StoreErrorKind::FenceLost));
-    grown("a lost fence", false).await;
+    versions.stayed("the end of a lease").await;
+    assert!(matches!(subject.claim(versions.task, 2).await, TaskClaim::Fresh(..)));
+    versions.stayed("a takeover").await;
+    let lost = subject.update(&old, &keep(b"lost", 1, TaskNext::Runs)).await;
+    assert_eq!(lost, Err(StoreErrorKind::FenceLost));
+    versions.stayed("a lost fence").await;
+}
 
+async fn versions_grow_with_updates(subject: &TaskSubject) {
+    let mut versions = Versions::of(subject).await;
+    subject.queued(versions.task, b"a").await;
+    versions.grew("send").await;
+    let (fence, _) = subject.granted(versions.task, 1).await;
     for (case, update) in [
         ("update", keep(b"second", 0, TaskNext::Runs)),
         ("the same update", keep(b"second", 0, TaskNext::Runs)),
-        ("messages are taken", keep(b"second", 1, TaskNext::Waits(None))),
+        ("a message is taken", keep(b"second", 1, TaskNext::Waits(None))),
+        ("the lease is given back", release(b"second", 1, TaskNext::Waits(None))),
     ] {
         subject.updated(&fence, &update).await;
-        grown(case, true).await;
+        versions.grew(case).await;
     }
-    subject.queued(task, b"c").await;
-    grown("a message to a held task", true).await;
-    subject.updated(&fence, &release(b"end", 0, TaskNext::Final(TTL))).await;
-    grown("the end", true).await;
-    subject.send(task, b"d").await.unwrap_or_else(|error| panic!("send: {error:?}"));
-    grown("a message to a final task", false).await;
-}
-
-async fn version(subject: &TaskSubject, task: TaskKey) -> u64 {
-    subject.row(task).await.version
 }
