@@ -96,7 +96,10 @@ impl Questions {
 mod tests {
     use super::*;
 
-    fn check(rounds: &[(&[(&str, &str)], &[&str])]) {
+    /// The paths and texts of the questions of a round, and their keys.
+    type Round<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
+    fn check(rounds: &[Round<'_>]) {
         let mut questions = Questions::default();
         for (asked, expected) in rounds {
             let asked: Vec<(&str, InputRequest)> = asked
