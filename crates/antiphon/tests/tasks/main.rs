@@ -18,4 +18,5 @@ mod http;
 mod lifecycle;
 mod promotion;
 mod recovery;
+mod sealed;
 mod watch;
