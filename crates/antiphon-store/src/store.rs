@@ -27,28 +27,28 @@ pub trait CallStore: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`]; then the leg does not run.
+    /// [`StoreError`](crate::StoreError); then the leg does not run.
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim>;
 
     /// Extends the lease: it ends `lease` from now. A lease that ended is valid again if nobody took the call over.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], also if the fence is lost.
+    /// [`StoreError`](crate::StoreError), also if the fence is lost.
     fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()>;
 
     /// Stores a step's record, if the row has none with the same step and event.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], also if the fence is lost.
+    /// [`StoreError`](crate::StoreError), also if the fence is lost.
     fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended>;
 
     /// Stores the outcome of the leg. From now on, a claim of the same leg with the same answers returns it.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], also if the fence is lost. Then no reply is sent.
+    /// [`StoreError`](crate::StoreError), also if the fence is lost. Then no reply is sent.
     fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()>;
 
     /// Gives the leg back without an outcome: it failed in a way that permits to run it again. If the leg has no record of a
@@ -56,14 +56,14 @@ pub trait CallStore: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`], also if the fence is lost.
+    /// [`StoreError`](crate::StoreError), also if the fence is lost.
     fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()>;
 
     /// Returns the records of all steps of the call, in the order in which they were appended. None if the row expired.
     ///
     /// # Errors
     ///
-    /// [`StoreError`].
+    /// [`StoreError`](crate::StoreError).
     fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>>;
 
     /// Stores a blob, or extends the time for which it is kept. The blob never changes: its name is its digest. `keep` counts
@@ -71,14 +71,14 @@ pub trait CallStore: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`].
+    /// [`StoreError`](crate::StoreError).
     fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest>;
 
     /// Returns a blob whose digest was compared, or nothing if the store has none or its time is over.
     ///
     /// # Errors
     ///
-    /// [`StoreError`], also if the stored bytes have another digest.
+    /// [`StoreError`](crate::StoreError), also if the stored bytes have another digest.
     fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>>;
 
     /// Removes at most `limit` expired rows and at most `limit` expired blobs. Call this function in the background, again
@@ -86,7 +86,7 @@ pub trait CallStore: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`].
+    /// [`StoreError`](crate::StoreError).
     fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept>;
 
     /// Returns the set of processes that see the rows of this store.
