@@ -12,6 +12,7 @@
 mod common;
 
 mod asks;
+mod bounds;
 mod cancel;
 mod client;
 mod http;

@@ -1,0 +1,120 @@
+//! The bounds of tasks, each crossed: their number, their time, their failures, and those that run at once.
+
+use crate::client::{TaskClient, client, text_of};
+use antiphon::{
+    Error,
+    server::{Ctx, Server, State, StepError, TaskOptions},
+    store::{MemoryTasks, Micros, StoreClock, TaskLimits},
+    tool,
+};
+use serde_json::json;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+#[derive(Clone, Default)]
+struct Attempts(Arc<AtomicUsize>);
+
+/// Waits for ever.
+#[tool(task = "required")]
+async fn wait() -> String {
+    std::future::pending().await
+}
+
+/// Answers.
+#[tool(task = "required")]
+async fn answer() -> String {
+    "42".to_owned()
+}
+
+/// Fails for now, each time.
+#[tool(task = "required")]
+async fn never_now(ctx: &Ctx, attempts: State<Attempts>) -> Result<String, Error> {
+    ctx.step("fails", async |_| {
+        attempts.0.0.fetch_add(1, Ordering::SeqCst);
+        Err::<(), _>(StepError::retry("not now"))
+    })
+    .await?;
+    Ok(String::new())
+}
+
+/// Becomes a task.
+#[tool(task = "optional")]
+async fn promoted(ctx: &Ctx) -> Result<String, Error> {
+    ctx.into_task().await?;
+    Ok("done".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_refuses_a_task_and_a_call_keeps_its_state() {
+    let options = TaskOptions::default().limits(TaskLimits::default().tasks(1));
+    let client = client(|server| server.task_options(options).tool(wait).tool(promoted));
+    client.task("wait", json!({})).await;
+    let refused = client.call("wait", json!({})).await;
+    assert_eq!(refused["error"]["data"]["reason"], "busy", "{refused}");
+    // A call that has begun comes back with its state.
+    let round = client.call("promoted", json!({})).await;
+    assert_eq!(round["result"]["resultType"], "input_required", "{round}");
+    assert!(round["result"]["requestState"].is_string(), "{round}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_gone_after_its_time() {
+    let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+    let options = TaskOptions::default().ttl(Duration::from_secs(60)).keep(Duration::from_secs(120));
+    let server = Server::builder("a", "1")
+        .task_store(Arc::new(MemoryTasks::new().clock(clock)))
+        .task_options(options)
+        .tool(wait)
+        .tool(answer);
+    let client = TaskClient::of(server.build().unwrap());
+    let (waits, done) = (client.task("wait", json!({})).await, client.task("answer", json!({})).await);
+    let ended = client.status(&done, "completed").await;
+    assert!(ended["ttlMs"].as_u64().unwrap() >= 120_000, "{ended}");
+    let is_gone = async |id: &str| {
+        client.send("tasks/get", json!({"taskId": id})).await["error"]["code"] == json!(-32602)
+    };
+    hand.advance(Duration::from_secs(59));
+    assert!(!is_gone(&waits).await && !is_gone(&done).await);
+    hand.advance(Duration::from_secs(2));
+    // One that ended is kept for a while.
+    assert!(is_gone(&waits).await && !is_gone(&done).await);
+    hand.advance(Duration::from_secs(60));
+    assert!(is_gone(&done).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_fails_for_now_fails_the_task_at_last() {
+    let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+    let attempts = Attempts::default();
+    let server = Server::builder("a", "1")
+        .task_store(Arc::new(MemoryTasks::new().clock(clock)))
+        .state(attempts.clone())
+        .tool(never_now);
+    let client = TaskClient::of(server.build().unwrap());
+    let id = client.task("never_now", json!({})).await;
+    for _ in 0..20 {
+        hand.advance(Duration::from_secs(16));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let failed = client.status(&id, "failed").await;
+    assert_eq!(failed["error"]["data"]["reason"], "step_failed", "{failed}");
+    assert_eq!(attempts.0.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_tasks_run_at_once_as_the_options_say() {
+    let options = TaskOptions::default().running(1);
+    let client = client(|server| server.task_options(options).tool(wait).tool(answer));
+    let first = client.task("wait", json!({})).await;
+    let second = client.task("answer", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(client.get(&second).await["status"], "working");
+    client.cancel(&first).await;
+    client.status(&first, "cancelled").await;
+    assert_eq!(text_of(&client.status(&second, "completed").await), "42");
+}
