@@ -1,11 +1,18 @@
-//! Messages that exist only in the revisions up to 2025-11-25: the handshake, asks as requests of the server, and
-//! a few notifications.
+//! Messages that exist only in the revisions up to 2025-11-25: the handshake, asks as requests of the server,
+//! tasks of the earlier form, and a few notifications.
 //!
 //! Results, content, tools, prompts and resources are those of today with fewer members. The same types read them.
 
 mod ask;
+mod task;
+mod task_draft;
 
 pub use ask::{LegacyAsk, UrlElicitations, elicitation_id_of, progress_token_of};
+pub use task::{
+    LegacyCreateTaskResult, LegacyTask, ListTasksResult, RelatedTaskMetadata, TasksCapability,
+    related_task_of,
+};
+pub use task_draft::{DraftTaskResult, TaskInputParams, with_related_task};
 
 use crate::{ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, ServerCapabilities};
 use serde::{Deserialize, Serialize};

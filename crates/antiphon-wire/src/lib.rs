@@ -32,6 +32,7 @@ pub mod sse;
 mod subscription;
 mod tag;
 mod task;
+mod task_metadata;
 mod tool;
 mod version;
 
@@ -53,8 +54,10 @@ pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat,
 pub use id::RequestId;
 pub use implementation::{Icon, IconTheme, Implementation};
 pub use legacy::{
-    ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk, SetLevelParams,
-    SubscribeParams, UrlElicitations, elicitation_id_of, progress_token_of,
+    DraftTaskResult, ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk,
+    LegacyCreateTaskResult, LegacyTask, ListTasksResult, RelatedTaskMetadata, SetLevelParams,
+    SubscribeParams, TaskInputParams, TasksCapability, UrlElicitations, elicitation_id_of, progress_token_of,
+    related_task_of, with_related_task,
 };
 pub use message::{
     Incoming, MAX_DEPTH, Notification, Request, Response, Unreadable, write_error, write_notification,
@@ -85,6 +88,7 @@ pub use task::{
     CreateTaskResult, DetailedTask, GetTaskResult, TASKS_EXTENSION, Task, TaskAcknowledged, TaskDetail,
     TaskParams, TaskStatus, UpdateTaskParams,
 };
+pub use task_metadata::{TaskMetadata, TaskSupport};
 pub use tool::{
     CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, Tool, ToolAnnotations,
 };

@@ -24,6 +24,8 @@ pub mod keys {
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// The token that opts the request into progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// The task that a message belongs to, in the tasks of 2025-11-25 and in the draft after that revision.
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 }
 
 /// A `_meta` object. Every member is kept, also an unknown one.

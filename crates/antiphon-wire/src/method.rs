@@ -28,6 +28,14 @@ pub const TASKS_UPDATE: &str = "tasks/update";
 pub const TASKS_CANCEL: &str = "tasks/cancel";
 /// The notification of a task's state. Extension `io.modelcontextprotocol/tasks`.
 pub const TASKS_NOTIFICATION: &str = "notifications/tasks";
+/// Waits for the result of a task. Only in 2025-11-25, and in the draft after that revision.
+pub const TASKS_RESULT: &str = "tasks/result";
+/// Lists the tasks of the caller. Only in 2025-11-25, and in the draft after that revision.
+pub const TASKS_LIST: &str = "tasks/list";
+/// Sends answers to the questions of a task. Only in the draft after 2025-11-25.
+pub const TASKS_INPUT_RESPONSE: &str = "tasks/input_response";
+/// The notification of a task's status. Only in 2025-11-25, and in the draft after that revision.
+pub const TASKS_STATUS: &str = "notifications/tasks/status";
 /// An ask: a form or a URL for the person at the client.
 pub const ELICITATION_CREATE: &str = "elicitation/create";
 /// An ask: a message from the client's model. Deprecated in 2026-07-28.

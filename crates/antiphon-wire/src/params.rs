@@ -32,6 +32,10 @@ pub struct RequestParams<'a> {
     /// The state of the call, as the last round carried it.
     #[serde(borrow, default)]
     pub request_state: Option<&'a RawValue>,
+    /// The wish for a task: [`TaskMetadata`](crate::TaskMetadata) reads it. Only in 2025-11-25, and in the draft after that
+    /// revision.
+    #[serde(borrow, default)]
+    pub task: Option<&'a RawValue>,
     /// The cursor of a page of a list.
     #[serde(borrow, default)]
     pub cursor: Option<&'a RawValue>,

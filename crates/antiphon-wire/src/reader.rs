@@ -114,6 +114,7 @@ fn read_params<'a>(walk: &mut Walk<'a>) -> Option<(&'a RawValue, RequestParams<'
             "arguments" => params.arguments = raw_member(walk)?,
             "inputResponses" => params.input_responses = raw_member(walk)?,
             "requestState" => params.request_state = raw_member(walk)?,
+            "task" => params.task = raw_member(walk)?,
             "cursor" => params.cursor = raw_member(walk)?,
             _ => walk.skip()?,
         }

@@ -1,8 +1,11 @@
 //! Tools: the list, and the call of one tool.
 
-use crate::{CacheScope, ContentBlock, Icon, InputResponses, Meta, Ttl, members::present, tag::Complete};
+use crate::{
+    CacheScope, ContentBlock, Icon, InputResponses, Meta, TaskMetadata, TaskSupport, Ttl, members::present,
+    tag::Complete,
+};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use std::fmt;
 
 /// A JSON Schema, stored as its original text: order, numbers and unknown keywords are kept.
@@ -89,6 +92,23 @@ impl Tool {
             meta: None,
             extra: Map::new(),
         }
+    }
+
+    /// Returns `execution.taskSupport`; [`TaskSupport::Forbidden`] if it is absent or unknown.
+    pub fn task_support(&self) -> TaskSupport {
+        let support = self.extra.get("execution").and_then(|execution| execution.get("taskSupport"));
+        support.and_then(|support| TaskSupport::deserialize(support).ok()).unwrap_or_default()
+    }
+
+    /// Returns the same tool with this `execution.taskSupport`.
+    #[must_use]
+    pub fn with_task_support(mut self, support: TaskSupport) -> Self {
+        let execution = self.extra.entry("execution").or_insert_with(|| json!({}));
+        if let Value::Object(members) = execution {
+            // One of three words: there is nothing in it that cannot be written.
+            members.insert("taskSupport".to_owned(), serde_json::to_value(support).unwrap_or_default());
+        }
+        self
     }
 }
 
@@ -194,6 +214,9 @@ pub struct CallToolParams {
     /// The state of the last leg, exactly as it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
+    /// The wish for a task. Only in 2025-11-25, and in the draft after that revision; the extension ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskMetadata>,
     /// The version, identity and capabilities of the client.
     #[serde(rename = "_meta", default, skip_serializing_if = "Meta::is_empty")]
     pub meta: Meta,
@@ -202,7 +225,7 @@ pub struct CallToolParams {
 impl CallToolParams {
     /// Creates the params of a first leg.
     pub fn new(name: impl Into<String>, arguments: Option<Box<RawValue>>, meta: Meta) -> Self {
-        Self { name: name.into(), arguments, input_responses: None, request_state: None, meta }
+        Self { name: name.into(), arguments, input_responses: None, request_state: None, task: None, meta }
     }
 }
 

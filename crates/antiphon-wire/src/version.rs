@@ -106,6 +106,11 @@ impl ProtocolVersion {
         *self == Self::V2025_11_25
     }
 
+    /// Returns `true` if sessions of this legacy version have tasks: nested, with `ttl`, and `tasks/result` that blocks.
+    pub fn has_tasks(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
     /// Returns `true` if event streams of this legacy version begin with an event that lets the client reconnect.
     ///
     /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order

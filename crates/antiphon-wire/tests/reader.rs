@@ -53,10 +53,10 @@ fn usual_requests_are_read() {
     for params in [
         "",
         r#","name":"a","arguments":null"#,
-        r#","uri":"file:///a","cursor":"x","other":[1,2,{"a":[]}]"#,
+        r#","uri":"file:///a","cursor":"x","task":{"ttl":60000},"other":[1,2,{"a":[]}]"#,
         r#","arguments":{"a":"\"\\\/\b\f\n\r\t\u00e9\ud800","b":[-0,0.5,1e5,1E-5,-12.5e+7,true,false,null]}"#,
         r#","inputResponses":{"a":{"action":"accept"}},"requestState":"r1.AAAA""#,
-        r#","arguments":{"é":1,"e":2,"":3},"cursor":5,"requestState":{}"#,
+        r#","arguments":{"é":1,"e":2,"":3},"cursor":5,"task":null,"requestState":{}"#,
         ",\n\t\"name\" : \"a\" , \"arguments\" : { \"a\" : [ 1 , 2 ] , \"b\" : { } , \"c\" : [ ] }\r\n",
     ] {
         check(request("", params), true);

@@ -2,8 +2,8 @@
 
 use crate::{
     CreateMessageParams, ElicitRequest, ErrorCode, ErrorObject, FormSchema, InputRequest, Meta,
-    ProgressToken, ProtocolVersion, RequestId, SamplingBlock, SamplingContent, SamplingMessage,
-    members::Members, meta_keys, write_request,
+    ProgressToken, ProtocolVersion, RelatedTaskMetadata, RequestId, SamplingBlock, SamplingContent,
+    SamplingMessage, members::Members, meta_keys, write_request,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{
@@ -32,6 +32,21 @@ impl LegacyAsk<'_> {
     /// # Errors
     /// Returns an error only if the ask cannot be written as JSON.
     pub fn write(self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
+        self.write_with(id, None)
+    }
+
+    /// Writes the request of a task.
+    ///
+    /// > The receiver **MUST** include the `io.modelcontextprotocol/related-task` metadata in the request to associate it with
+    /// > the task.
+    ///
+    /// # Errors
+    /// Returns an error only if the ask cannot be written as JSON.
+    pub fn write_for_task(self, id: &RequestId, task_id: &str) -> Result<Vec<u8>, serde_json::Error> {
+        self.write_with(id, Some(task_id))
+    }
+
+    fn write_with(self, id: &RequestId, task_id: Option<&str>) -> Result<Vec<u8>, serde_json::Error> {
         let mut params: Members = serde_json::from_str(self.params()?.get())?;
         let members = &mut params.0;
         let mut meta = match members.iter().position(|(name, _)| name == "_meta") {
@@ -41,6 +56,11 @@ impl LegacyAsk<'_> {
         meta.0.retain(|(name, _)| name != meta_keys::PROGRESS_TOKEN);
         // > Progress tokens [...] **MUST** be unique across all active requests.
         meta.0.push((meta_keys::PROGRESS_TOKEN.to_owned(), to_raw_value(id)?));
+        if let Some(task_id) = task_id {
+            meta.0.retain(|(name, _)| name != meta_keys::RELATED_TASK);
+            let related = to_raw_value(&RelatedTaskMetadata::new(task_id))?;
+            meta.0.push((meta_keys::RELATED_TASK.to_owned(), related));
+        }
         members.push(("_meta".to_owned(), to_raw_value(&meta)?));
         write_request(id, self.request.method(), &params)
     }
@@ -299,6 +319,23 @@ mod tests {
             assert_eq!(sent["params"], wanted, "{version}");
             assert_eq!((&sent["method"], &sent["id"]), (&json!(request.method()), &json!(7)));
         }
+    }
+
+    #[test]
+    fn an_ask_of_a_task_names_the_task() {
+        let request = InputRequest::ListRoots {
+            meta: Some(meta(json!({ "a": 1, "io.modelcontextprotocol/related-task": 1 }))),
+        };
+        let ask =
+            LegacyAsk { request: &request, version: &ProtocolVersion::V2025_11_25, elicitation_id: None };
+        let sent: Value =
+            serde_json::from_slice(&ask.write_for_task(&RequestId::from(7_u64), "t").unwrap()).unwrap();
+        let related =
+            json!({ "a": 1, "progressToken": 7, "io.modelcontextprotocol/related-task": { "taskId": "t" } });
+        assert_eq!(sent["params"]["_meta"], related);
+        let params = to_raw_value(&sent["params"]).unwrap();
+        assert_eq!(crate::related_task_of(&params).as_deref(), Some("t"));
+        assert_eq!(crate::related_task_of(&to_raw_value(&json!({ "_meta": {} })).unwrap()), None);
     }
 
     fn meta(members: Value) -> Meta {
