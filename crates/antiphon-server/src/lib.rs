@@ -25,6 +25,7 @@ mod claims;
 mod clock;
 mod define;
 mod dispatch;
+mod embedded;
 mod error;
 mod form;
 mod identity;

@@ -4,7 +4,6 @@ use super::{
     id,
     snapshot::{Message, Snapshot},
     view,
-    wake::wake,
 };
 use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings, task_registry::Tasks};
 use antiphon_seal::Principal;
@@ -84,13 +83,8 @@ pub(crate) async fn cancel(
 async fn send(server: &Arc<Runtime>, addressed: &Addressed<'_>, message: &Message) -> Result<(), Refusal> {
     let Addressed { tasks, key, .. } = addressed;
     let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
-    match tasks.store.send(*key, &sealed, &tasks.options.limits).await {
-        Ok(TaskSent::Queued) => {
-            tasks.changed(*key);
-            wake(server, *key);
-            Ok(())
-        }
-        Ok(TaskSent::Final) => Ok(()),
+    match tasks.engine.send(*key, &sealed, &tasks.options.limits).await {
+        Ok(TaskSent::Queued | TaskSent::Final) => Ok(()),
         Ok(TaskSent::NotFound) => Err(not_found()),
         Err(error) => {
             tracing::error!(task = %escaped(&key), error = %escaped(&error), "a message to a task was not stored");
@@ -134,7 +128,7 @@ pub(super) async fn load(
     key: TaskKey,
     principal: Option<&Principal>,
 ) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
-    let row = tasks.store.load(key).await.map_err(|error| {
+    let row = tasks.engine.get(key).await.map_err(|error| {
         tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
         Refusal::Store
     })?;

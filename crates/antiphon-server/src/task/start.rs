@@ -1,6 +1,6 @@
 //! The creation of tasks.
 
-use super::{id, snapshot::Snapshot, view, wake::wake};
+use super::{id, snapshot::Snapshot, view};
 use crate::{
     Request, TaskMode, claims::owner, refusal::Refusal, request::admit::LegRequest, runtime::Runtime,
 };
@@ -72,11 +72,10 @@ async fn create(
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl: tasks.options.ttl };
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
-    tasks.store.create(&new, &tasks.options.limits).await.map_err(|error| {
+    tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
     tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
-    wake(server, key);
     Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))
 }

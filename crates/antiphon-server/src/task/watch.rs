@@ -3,20 +3,17 @@
 use super::{id, requests::load, view};
 use crate::{refusal::Refusal, runtime::Runtime, task_registry::Tasks};
 use antiphon_seal::Principal;
-use antiphon_store::{StoreReach, TaskKey};
+use antiphon_store::TaskKey;
 use antiphon_wire::DetailedTask;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
-
-/// The time between two looks at tasks that other processes may change.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The tasks that a subscription watches.
 pub(crate) struct TaskWatch {
     server: Arc<Runtime>,
     principal: Option<Principal>,
     watched: Vec<Watched>,
-    changes: broadcast::Receiver<TaskKey>,
+    changes: broadcast::Receiver<Option<TaskKey>>,
 }
 
 struct Watched {
@@ -57,7 +54,7 @@ impl TaskWatch {
             if let Some(changed) = self.changed(&server, tasks).await {
                 return changed;
             }
-            self.wait(tasks).await;
+            self.wait().await;
         }
     }
 
@@ -80,24 +77,17 @@ impl TaskWatch {
         None
     }
 
-    async fn wait(&mut self, tasks: &Tasks) {
-        let is_local = tasks.store.reach() == StoreReach::Process;
+    async fn wait(&mut self) {
         loop {
-            let look = async {
-                if is_local { std::future::pending().await } else { tokio::time::sleep(LOOK).await }
-            };
-            tokio::select! {
-                changed = self.changes.recv() => match changed {
-                    Ok(key) => {
-                        let Some(watched) = self.watched.iter_mut().find(|watched| watched.key == key) else {
-                            continue;
-                        };
-                        watched.is_due = true;
-                    }
-                    Err(RecvError::Lagged(_)) => self.look_at_all(),
-                    Err(RecvError::Closed) => std::future::pending().await,
-                },
-                () = look => self.look_at_all(),
+            match self.changes.recv().await {
+                Ok(Some(key)) => {
+                    let Some(watched) = self.watched.iter_mut().find(|watched| watched.key == key) else {
+                        continue;
+                    };
+                    watched.is_due = true;
+                }
+                Ok(None) | Err(RecvError::Lagged(_)) => self.look_at_all(),
+                Err(RecvError::Closed) => std::future::pending().await,
             }
             return;
         }
