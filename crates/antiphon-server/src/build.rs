@@ -57,6 +57,7 @@ impl ServerBuilder {
             offer(&self.states, &mut offered)?;
         }
         let has_tasks = self.tasks.store.is_some()
+            || self.tasks.engine.is_some()
             || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
         let server_info = server_info_meta(&self.info)?;
         let written = raw(&server_info)?;

@@ -27,7 +27,7 @@ impl Server {
         let tool = tool.into_tool(&self.0.states)?;
         if tool.settings.task != TaskMode::Never && self.0.runtime.tasks.is_none() {
             return Err(BuildError(
-                "the server was built without tasks: give it one tool with tasks, or a `.task_store(..)`, before it is built"
+                "the server was built without tasks: give it one tool with tasks, a `.task_store(..)` or a `.task_engine(..)`, before it is built"
                     .to_owned(),
             ));
         }

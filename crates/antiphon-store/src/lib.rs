@@ -36,6 +36,7 @@ pub use check::{MAX_STEP_NAME, MAX_VALUE};
 pub use claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor, Unknown};
 pub use clock::{ManualStoreClock, Micros, StoreClock};
 pub use error::{StoreError, StoreErrorKind, Written};
+pub use future::TaskFuture;
 pub use identity::StoreIdentity;
 pub use key::{CallKey, Fingerprint, Owner, RunnerId};
 pub use memory::{MemoryLimits, MemoryStore, MemoryTasks};
@@ -47,6 +48,8 @@ pub use redis::{RedisOptions, RedisStore};
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use step::{Appended, StepAttempt, StepEvent, StepRecord};
 pub use store::{CallStore, StoreFuture, StoreReach, Swept};
+pub use task::engine::{TaskEngine, TaskListener};
+pub use task::program::{LegControl, TaskAction, TaskDecision, TaskProgram};
 pub use task::{
     NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskNext, TaskRow,
     TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate,

@@ -1,5 +1,7 @@
 //! The trait of stores of tasks: one row per task, run under a lease with a fence, with a queue of messages.
 
+pub(crate) mod engine;
+pub(crate) mod program;
 pub(crate) mod state;
 
 use std::fmt;
@@ -87,6 +89,18 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// [`StoreError`](crate::StoreError).
     fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>>;
+
+    /// Returns the tasks of one owner after this key, in the order of their keys: the next page of a list.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`](crate::StoreError).
+    fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<TaskKey>>;
 
     /// Removes at most `limit` rows whose time is over and which no lease holds. Returns their number.
     ///

@@ -12,7 +12,7 @@ use crate::{
     receipt::ReceiptRequest,
     request::admit::{Admitted, LegRequest},
     runtime::Runtime,
-    task::may_promote,
+    task_form::may_promote,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
 use antiphon_seal::CallId;

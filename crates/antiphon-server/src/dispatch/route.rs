@@ -10,6 +10,7 @@ use crate::{
     },
     dispatch::{
         complete::complete,
+        encode::encode,
         listen::{self, Subscription},
         tasks::{tasks, write_created},
     },
@@ -25,9 +26,7 @@ use crate::{
     session::{InSession, SessionResult},
     task,
 };
-use antiphon_wire::{
-    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method, write_result,
-};
+use antiphon_wire::{CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{
@@ -425,11 +424,4 @@ fn write(request: &Request<'_>, result: &(impl Serialize + SessionResult)) -> Re
         None => encode(request, result),
         Some(session) => encode(request, &InSession { version: session.version(), result }),
     }
-}
-
-pub(super) fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    write_result(&request.id, result).map_err(|fault| {
-        tracing::error!(method = %escaped(&request.method), fault = %escaped(&fault), "a result cannot be written as JSON");
-        Refusal::Internal
-    })
 }

@@ -2,17 +2,18 @@
 
 use crate::{
     Caller, Request,
-    dispatch::route::encode,
+    dispatch::encode::encode,
     offer::registry::Registry,
     refusal::Refusal,
     reply::WithServerInfo,
     runtime::Runtime,
     session::InSession,
-    task::{self, TaskForm, TaskResult},
+    task::{self, TaskResult},
+    task_form::TaskForm,
 };
 use antiphon_wire::{
-    CallToolResult, Complete, CreateTaskResult, GetTaskResult, InputRequiredResult, LegacyCreateTaskResult,
-    Meta, TaskAcknowledged, method, with_related_task,
+    CallToolResult, Complete, CreateTaskResult, GetTaskResult, InputRequests, LegacyCreateTaskResult, Meta,
+    TaskAcknowledged, method, with_related_task,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -135,12 +136,21 @@ fn write_result(
         (TaskResult::Final(result), None) => {
             encode(request, &with_related_task(&result, id).map_err(|_fault| Refusal::Internal)?)
         }
-        (TaskResult::Questions(questions), _) => {
-            // There are questions, so there is no error.
-            let result = InputRequiredResult::new(questions, None).map_err(|_fault| Refusal::Internal)?;
-            encode(request, &result.with_meta(Some(related(server, id))))
+        (TaskResult::Questions(input_requests), _) => {
+            let meta = related(server, id);
+            encode(request, &OpenQuestions { result_type: "input_required", input_requests, meta })
         }
     }
+}
+
+/// The open questions of a task as the result of `tasks/result`: a round without a state. The leg that asked had the permit.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenQuestions {
+    result_type: &'static str,
+    input_requests: InputRequests,
+    #[serde(rename = "_meta")]
+    meta: Meta,
 }
 
 /// Reads the result of a call. It was written by this server.

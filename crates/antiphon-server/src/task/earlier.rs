@@ -2,11 +2,10 @@
 
 use super::{
     id,
-    requests::{
-        Addressed, SettingsOf, addressed, answer, has_cancel, load, not_found, of_id, responses, send,
-    },
+    requests::{Addressed, SettingsOf, addressed, answer, has_cancel, of_id, responses, send},
     snapshot::{Cancellation, End, Message, Snapshot},
     view,
+    watch::Changes,
 };
 use crate::{Caller, Request, refusal::Refusal, runtime::Runtime};
 use antiphon_store::{TaskKey, TaskRow};
@@ -21,8 +20,7 @@ pub(crate) async fn get(
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<LegacyTask, Refusal> {
-    let Addressed { key, row, snapshot, .. } = addressed(server, request, caller, settings).await?;
-    Ok(task(server, key, &row, &snapshot))
+    Ok(addressed(server, request, caller, settings).await?.shown(server))
 }
 
 /// Cancels a task, and returns its state: cancelled. The handler may still undo what it did.
@@ -35,17 +33,20 @@ pub(crate) async fn cancel(
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<LegacyTask, Refusal> {
-    let addressed = addressed(server, request, caller, settings).await?;
-    let Addressed { tasks, key, row, snapshot, principal } = &addressed;
-    refuse_final(task(server, *key, row, snapshot).task.status)?;
+    let mut addressed = addressed(server, request, caller, settings).await?;
+    refuse_final(addressed.shown(server).task.status)?;
+    let mut changes = Changes::of(addressed.tasks);
     send(server, &addressed, &Message::Cancel).await?;
-    let loaded = load(server, tasks, *key, principal.as_ref()).await?;
-    let (row, snapshot) = loaded.ok_or_else(not_found)?;
-    let cancelled = task(server, *key, &row, &snapshot);
-    // The task ended before the cancellation came.
-    match cancelled.task.status {
-        TaskStatus::Cancelled => Ok(cancelled),
-        status => refuse_final(status).map(|()| cancelled),
+    loop {
+        addressed.reload(server).await?;
+        let shown = addressed.shown(server);
+        if shown.task.status == TaskStatus::Cancelled {
+            return Ok(shown);
+        }
+        // The task ended before the cancellation came.
+        refuse_final(shown.task.status)?;
+        // The task ends at this moment: either with the cancellation, or before it.
+        changes.of_task(addressed.key).await;
     }
 }
 
@@ -72,13 +73,20 @@ pub(crate) async fn input_response(
         Refusal::params("params._meta[\"io.modelcontextprotocol/related-task\"].taskId is missing")
     })?;
     let addressed = of_id(server, request, named, caller, settings).await?;
-    if task(server, addressed.key, &addressed.row, &addressed.snapshot).task.status.is_final() {
+    if addressed.shown(server).task.status.is_final() {
         return Err(Refusal::params("The task is over: it takes no answers"));
     }
     // The draft's examples wrap each answer; its schema does not.
     let responses = responses(request)?.unwrapped().map_err(|_fault| Refusal::Internal)?;
     answer(server, &addressed, &responses, settings).await?;
     Ok(id::text(addressed.key))
+}
+
+impl Addressed<'_> {
+    /// Returns the task for its client.
+    fn shown(&self, server: &Runtime) -> LegacyTask {
+        task(server, self.key, &self.row, &self.snapshot)
+    }
 }
 
 /// Returns a task for its client.
@@ -107,7 +115,7 @@ pub(super) fn task(server: &Runtime, key: TaskKey, row: &TaskRow, snapshot: &Sna
 pub(super) fn is_cancelled(server: &Runtime, key: TaskKey, row: &TaskRow, snapshot: &Snapshot) -> bool {
     matches!(snapshot.end, Some(End::Cancelled))
         || snapshot.cancellation != Cancellation::None
-        || has_cancel(server, key, row)
+        || (snapshot.ending.is_none() && has_cancel(server, key, row))
 }
 
 /// Returns the text of a tool's error.

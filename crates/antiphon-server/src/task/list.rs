@@ -4,8 +4,7 @@ use super::{
     earlier, id,
     requests::{SettingsOf, load},
 };
-use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, task_registry::Tasks};
-use antiphon_seal::Principal;
+use crate::{Caller, Request, claims::owner, refusal::Refusal, runtime::Runtime};
 use antiphon_store::TaskKey;
 use antiphon_wire::{ListTasksResult, escaped};
 use serde::Deserialize;
@@ -35,7 +34,13 @@ pub(crate) async fn list(
     let mut keys = match (&principal, &request.session) {
         (None, Some(session)) => session.tasks_after(after, size + 1),
         (None, None) => Vec::new(),
-        (Some(principal), _) => of_principal(server, tasks, principal, after, size + 1).await?,
+        (Some(_), _) => {
+            let own = tasks.engine.list_of_owner(owner(principal.as_ref()), after, size + 1).await;
+            own.map_err(|error| {
+                tracing::error!(error = %escaped(&error), "the tasks of a caller cannot be listed");
+                Refusal::Store
+            })?
+        }
     };
     // > Receivers **MUST** include a `nextCursor` in the response if more tasks are available.
     let has_more = keys.len() > size;
@@ -51,30 +56,6 @@ pub(crate) async fn list(
         }
     }
     Ok(ListTasksResult::new(page, next))
-}
-
-/// Returns the tasks of a principal after this key, in the order of their keys.
-async fn of_principal(
-    server: &Arc<Runtime>,
-    tasks: &Tasks,
-    principal: &Principal,
-    after: Option<TaskKey>,
-    at_most: usize,
-) -> Result<Vec<TaskKey>, Refusal> {
-    let all = tasks.store.list(usize::MAX).await.map_err(|error| {
-        tracing::error!(error = %escaped(&error), "the tasks of a caller cannot be listed");
-        Refusal::Store
-    })?;
-    let mut keys: Vec<TaskKey> = all.into_iter().map(|summary| summary.task).collect();
-    keys.sort_unstable();
-    keys.retain(|task| after.is_none_or(|after| *task > after));
-    let mut own = Vec::new();
-    for key in keys {
-        if own.len() < at_most && load(server, tasks, key, Some(principal)).await?.is_some() {
-            own.push(key);
-        }
-    }
-    Ok(own)
 }
 
 /// > Invalid or nonexistent cursor in `tasks/list`: `-32602` (Invalid params)

@@ -1,11 +1,11 @@
 //! Tasks: calls that outlive their request. The extension `io.modelcontextprotocol/tasks`, and the two earlier forms of tasks as
-//! other views of the same tasks (`form.rs`).
+//! other views of the same tasks (`task_form.rs`).
 //!
 //! ```text
-//!  tools/call ──▶ start: a row with a snapshot ──▶ the client has the id
+//!  tools/call ──▶ start: the engine has a snapshot ──▶ the client has the id
 //!                     │
-//!   run ◀─────────────┘ claims the row
-//!    │  next: answers, the end of a question's time, or nothing is missing? ──▶ no: the row waits
+//!   program ◀─────────┘ called by the engine
+//!    │  next: answers, the end of a question's time, or nothing is missing? ──▶ no: the task waits
 //!    ▼  yes
 //!   leg: the request of the call, with the state and the answers, sent to the server itself
 //!    │    └── meanwhile: questions beside a running step, progress, and the messages of the client
@@ -13,37 +13,35 @@
 //!   the snapshot is replaced: open questions, state, or the end
 //!
 //!  tasks/get ──▶ view: the snapshot, with the messages that wait in the queue
-//!  tasks/update, tasks/cancel ──▶ a message in the queue ──▶ run
+//!  tasks/update, tasks/cancel ──▶ a message in the queue ──▶ program
 //! ```
 //!
 //! A leg of a task is the same as a leg of any call: it is admitted, claimed, replayed and sealed by the same code. Only its
-//! state stays in the row. So a task that is promoted, recovered after a crash, or taken over by another process begins its next leg
+//! state stays in the engine. So a task that is promoted, recovered after a crash, or taken over by another process begins its next leg
 //! in the same way.
 
 mod earlier;
-mod form;
 mod id;
 mod list;
 mod next;
 mod notify;
+mod program;
 mod pushed;
 mod questions;
 mod requests;
 mod result;
-mod run;
 mod run_leg;
 mod snapshot;
 mod start;
 mod view;
-mod wake;
 mod watch;
 
 pub(crate) use earlier::{cancel as cancel_earlier, get as get_earlier, input_response};
-pub(crate) use form::{TaskForm, may_promote};
 pub(crate) use list::list;
 pub(crate) use notify::notify;
+pub(crate) use program::begin;
 pub(crate) use requests::{cancel, get, update};
 pub(crate) use result::{TaskResult, result};
 pub(crate) use start::{promote, required, start};
-pub(crate) use wake::begin;
+
 pub(crate) use watch::TaskWatch;

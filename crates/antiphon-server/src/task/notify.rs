@@ -24,7 +24,8 @@ pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Ou
     let mut changes = Changes::of(tasks);
     let mut shown: HashMap<TaskKey, Shown> = HashMap::new();
     loop {
-        let key = changes.next().await;
+        // Without a name, changes may have been missed: the client polls.
+        let Some(key) = changes.next().await else { continue };
         if !session.has_created(key) {
             continue;
         }

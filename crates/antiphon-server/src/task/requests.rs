@@ -4,7 +4,6 @@ use super::{
     id,
     snapshot::{Message, Snapshot},
     view,
-    wake::wake,
 };
 use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings, task_registry::Tasks};
 use antiphon_seal::Principal;
@@ -23,6 +22,15 @@ pub(super) struct Addressed<'s> {
     pub(super) row: TaskRow,
     pub(super) snapshot: Snapshot,
     pub(super) principal: Option<Principal>,
+}
+
+impl Addressed<'_> {
+    /// Loads the task again.
+    pub(super) async fn reload(&mut self, server: &Arc<Runtime>) -> Result<(), Refusal> {
+        let loaded = load(server, self.tasks, self.key, self.principal.as_ref()).await?;
+        (self.row, self.snapshot) = loaded.ok_or_else(not_found)?;
+        Ok(())
+    }
 }
 
 /// Returns the state of a task.
@@ -105,13 +113,8 @@ pub(super) async fn send(
 ) -> Result<(), Refusal> {
     let Addressed { tasks, key, .. } = addressed;
     let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
-    match tasks.store.send(*key, &sealed, &tasks.options.limits).await {
-        Ok(TaskSent::Queued) => {
-            tasks.changed(*key);
-            wake(server, *key);
-            Ok(())
-        }
-        Ok(TaskSent::Final) => Ok(()),
+    match tasks.engine.send(*key, &sealed, &tasks.options.limits).await {
+        Ok(TaskSent::Queued | TaskSent::Final) => Ok(()),
         Ok(TaskSent::NotFound) => Err(not_found()),
         Err(error) => {
             tracing::error!(task = %escaped(&key), error = %escaped(&error), "a message to a task was not stored");
@@ -178,7 +181,7 @@ pub(super) async fn load_any(
     tasks: &Tasks,
     key: TaskKey,
 ) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
-    let row = tasks.store.load(key).await.map_err(|error| {
+    let row = tasks.engine.get(key).await.map_err(|error| {
         tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
         Refusal::Store
     })?;
@@ -188,6 +191,6 @@ pub(super) async fn load_any(
 }
 
 /// The same for a task of another caller, so that nobody learns which tasks there are.
-pub(super) fn not_found() -> Refusal {
+fn not_found() -> Refusal {
     Refusal::params("Task not found")
 }

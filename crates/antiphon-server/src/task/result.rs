@@ -12,7 +12,7 @@ use super::{
     earlier::is_cancelled,
     id,
     pushed::{PushRules, PushedQuestions},
-    requests::{Addressed, SettingsOf, addressed, load, not_found, send},
+    requests::{Addressed, SettingsOf, addressed, send},
     snapshot::{End, Message},
     view,
     watch::Changes,
@@ -57,7 +57,7 @@ pub(crate) async fn result(
     // Before the next look, so that no change is missed.
     let mut changes = Changes::of(addressed.tasks);
     loop {
-        reload(server, &mut addressed).await?;
+        addressed.reload(server).await?;
         if let Some(end) = end_of(server, &addressed, request.session.is_some()) {
             return end.map(|result| (id, TaskResult::Final(result)));
         }
@@ -75,12 +75,6 @@ pub(crate) async fn result(
             () = drained(&place) => return Err(Refusal::Busy),
         }
     }
-}
-
-async fn reload(server: &Arc<Runtime>, addressed: &mut Addressed<'_>) -> Result<(), Refusal> {
-    let loaded = load(server, addressed.tasks, addressed.key, addressed.principal.as_ref()).await?;
-    (addressed.row, addressed.snapshot) = loaded.ok_or_else(not_found)?;
-    Ok(())
 }
 
 /// Returns the result of a task that is over.

@@ -37,6 +37,13 @@ pub(super) struct Snapshot {
     /// The second at which the first open question expires, in Unix seconds.
     pub(super) deadline: Option<u64>,
     pub(super) cancellation: Cancellation,
+    /// True if a cancellation that was accepted before the end is in the snapshot of the end: the task began in an earlier form,
+    /// in which it stays cancelled.
+    #[serde(default)]
+    pub(super) keeps_cancellation: bool,
+    /// The end of the last leg, until the messages that came before it are taken.
+    #[serde(default)]
+    pub(super) ending: Option<Ending>,
     /// The number of legs in a row that failed for now.
     pub(super) failures: u32,
     pub(super) end: Option<End>,
@@ -80,6 +87,14 @@ pub(super) enum End {
     Completed(Box<RawValue>),
     Failed(ErrorObject),
     Cancelled,
+}
+
+/// The end of the last leg of a task that keeps its cancellation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ending {
+    pub(super) end: End,
+    /// True once requests see that the task ends: a message that was accepted before is in the queue then.
+    pub(super) is_stored: bool,
 }
 
 /// A principal in a snapshot.
@@ -147,6 +162,8 @@ impl Snapshot {
             runs: true,
             deadline: None,
             cancellation: Cancellation::None,
+            keeps_cancellation: false,
+            ending: None,
             failures: 0,
             end: None,
         }

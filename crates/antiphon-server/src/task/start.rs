@@ -1,14 +1,13 @@
 //! The creation of tasks.
 
-use super::{
-    form::{TaskForm, ttl},
-    id,
-    snapshot::Snapshot,
-    view,
-    wake::wake,
-};
+use super::{id, snapshot::Snapshot, view};
 use crate::{
-    Request, TaskMode, claims::owner, refusal::Refusal, request::admit::LegRequest, runtime::Runtime,
+    Request, TaskMode,
+    claims::owner,
+    refusal::Refusal,
+    request::admit::LegRequest,
+    runtime::Runtime,
+    task_form::{TaskForm, ttl},
 };
 use antiphon_seal::Principal;
 use antiphon_store::{NewTask, StoreErrorKind, TaskKey};
@@ -87,21 +86,22 @@ async fn create(
     let tasks = server.tasks.as_ref().ok_or(Refusal::Internal)?;
     let ttl = ttl(server, request)?;
     let mut snapshot = Snapshot::new(server, request, name, principal, ttl);
+    snapshot.keeps_cancellation = TaskForm::of(server, request) != Some(TaskForm::Extension);
     if let Some(round) = round {
         snapshot.state = round.request_state().map(ToOwned::to_owned);
         snapshot.questions.replace(round.input_requests().iter());
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl };
+    if let Some(session) = &request.session {
+        // Before the first change of the task, so that the session is notified of it.
+        session.note_task(key);
+    }
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
-    tasks.store.create(&new, &tasks.options.limits).await.map_err(|error| {
+    tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
     tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
-    if let Some(session) = &request.session {
-        session.note_task(key);
-    }
-    wake(server, key);
     Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))
 }

@@ -3,53 +3,32 @@
 use super::{id, requests::load, view};
 use crate::{refusal::Refusal, runtime::Runtime, task_registry::Tasks};
 use antiphon_seal::Principal;
-use antiphon_store::{StoreReach, TaskKey};
+use antiphon_store::TaskKey;
 use antiphon_wire::DetailedTask;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// The time between two looks at tasks that other processes may change.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// The changes of tasks, for a request that waits for one of them.
-pub(super) struct Changes {
-    changes: broadcast::Receiver<TaskKey>,
-    is_local: bool,
-}
+pub(super) struct Changes(broadcast::Receiver<Option<TaskKey>>);
 
 impl Changes {
     /// Returns the changes from now on.
     pub(super) fn of(tasks: &Tasks) -> Self {
-        Self { changes: tasks.changes(), is_local: tasks.store.reach() == StoreReach::Process }
+        Self(tasks.changes())
     }
 
-    /// Waits for the next task that has changed in this process. Changes may be missed.
-    pub(super) async fn next(&mut self) -> TaskKey {
-        loop {
-            match self.changes.recv().await {
-                Ok(key) => return key,
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return std::future::pending().await,
-            }
+    /// Waits for the next task that has changed; nothing if it may be any.
+    pub(super) async fn next(&mut self) -> Option<TaskKey> {
+        match self.0.recv().await {
+            Ok(key) => key,
+            Err(RecvError::Lagged(_)) => None,
+            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 
     /// Waits until this task may have changed.
     pub(super) async fn of_task(&mut self, task: TaskKey) {
-        loop {
-            let is_local = self.is_local;
-            let look = async move {
-                if is_local { std::future::pending().await } else { tokio::time::sleep(LOOK).await }
-            };
-            tokio::select! {
-                changed = self.changes.recv() => match changed {
-                    Ok(key) if key != task => {}
-                    Ok(_) | Err(RecvError::Lagged(_)) => return,
-                    Err(RecvError::Closed) => std::future::pending().await,
-                },
-                () = look => return,
-            }
-        }
+        while self.next().await.is_some_and(|changed| changed != task) {}
     }
 }
 
@@ -58,7 +37,7 @@ pub(crate) struct TaskWatch {
     server: Arc<Runtime>,
     principal: Option<Principal>,
     watched: Vec<Watched>,
-    changes: broadcast::Receiver<TaskKey>,
+    changes: broadcast::Receiver<Option<TaskKey>>,
 }
 
 struct Watched {
@@ -99,7 +78,7 @@ impl TaskWatch {
             if let Some(changed) = self.changed(&server, tasks).await {
                 return changed;
             }
-            self.wait(tasks).await;
+            self.wait().await;
         }
     }
 
@@ -122,24 +101,17 @@ impl TaskWatch {
         None
     }
 
-    async fn wait(&mut self, tasks: &Tasks) {
-        let is_local = tasks.store.reach() == StoreReach::Process;
+    async fn wait(&mut self) {
         loop {
-            let look = async {
-                if is_local { std::future::pending().await } else { tokio::time::sleep(LOOK).await }
-            };
-            tokio::select! {
-                changed = self.changes.recv() => match changed {
-                    Ok(key) => {
-                        let Some(watched) = self.watched.iter_mut().find(|watched| watched.key == key) else {
-                            continue;
-                        };
-                        watched.is_due = true;
-                    }
-                    Err(RecvError::Lagged(_)) => self.look_at_all(),
-                    Err(RecvError::Closed) => std::future::pending().await,
-                },
-                () = look => self.look_at_all(),
+            match self.changes.recv().await {
+                Ok(Some(key)) => {
+                    let Some(watched) = self.watched.iter_mut().find(|watched| watched.key == key) else {
+                        continue;
+                    };
+                    watched.is_due = true;
+                }
+                Ok(None) | Err(RecvError::Lagged(_)) => self.look_at_all(),
+                Err(RecvError::Closed) => std::future::pending().await,
             }
             return;
         }

@@ -1,14 +1,13 @@
-//! The tasks of a server: their store, their settings, and those that this process runs now.
+//! The tasks of a server: their engine, their settings, and their changes.
 
-pub(crate) mod active;
 pub(crate) mod asked;
 mod options;
 
+use self::asked::AskedQuestions;
 pub use self::options::TaskOptions;
 pub(crate) use self::options::TaskSettings;
-use self::{active::ActiveTasks, asked::AskedQuestions};
-use crate::{BuildError, refusal::Refusal, task_leg::TaskLeg};
-use antiphon_store::{CallStore, MemoryTasks, StoreReach, TaskKey, TaskStore};
+use crate::{BuildError, embedded::EmbeddedEngine, refusal::Refusal, task_leg::TaskLeg};
+use antiphon_store::{CallStore, MemoryTasks, StoreReach, TaskEngine, TaskKey};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::{
@@ -19,7 +18,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 
 /// The number of changes that a slow subscription may be behind; after that it looks at all its tasks.
 const CHANGES: usize = 1024;
@@ -36,17 +35,15 @@ pub(crate) trait RunLeg: Send + Sync {
 
 /// The tasks of a server.
 pub(crate) struct Tasks {
-    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) engine: Arc<dyn TaskEngine>,
     pub(crate) options: TaskOptions,
-    pub(crate) active: ActiveTasks,
-    /// The places of the tasks that run at once.
-    pub(crate) places: Arc<Semaphore>,
     pub(crate) legs: Box<dyn RunLeg>,
     /// True if requests of the draft are served.
     pub(crate) is_draft: bool,
     /// The questions that are with the client of a session.
     pub(crate) asked: Arc<AskedQuestions>,
-    changes: broadcast::Sender<TaskKey>,
+    /// The tasks that have changed; nothing if it may be any.
+    changes: broadcast::Sender<Option<TaskKey>>,
     has_begun: AtomicBool,
 }
 
@@ -58,71 +55,67 @@ impl Tasks {
         is_single: bool,
         legs: Box<dyn RunLeg>,
     ) -> Result<Self, BuildError> {
-        let TaskSettings { store, options, is_draft } = settings;
-        let store = store.or_else(|| calls.and_then(|calls| calls.tasks()));
-        let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::new()));
-        if store.reach() == StoreReach::Process && !is_single {
+        let TaskSettings { store, engine, options, is_draft } = settings;
+        if engine.is_some() && store.is_some() {
             return Err(BuildError(
-                "other processes with the same keys do not see tasks in memory: use a store that they share, or say \
-                 `.single_instance()` if there is one only"
+                "an engine of tasks has its own store: set `.task_engine(..)` or `.task_store(..)`, not both"
                     .to_owned(),
             ));
         }
         if options.lease < Duration::from_millis(30) || options.running == 0 {
             return Err(BuildError("tasks need a lease of 30 ms at least, and one that may run".to_owned()));
         }
-        let places = Arc::new(Semaphore::new(options.running.min(Semaphore::MAX_PERMITS)));
+        let engine = engine.unwrap_or_else(|| {
+            let store = store.or_else(|| calls.and_then(|calls| calls.tasks()));
+            let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::new()));
+            Arc::new(EmbeddedEngine::new(store, options.lease, options.running))
+        });
+        if engine.reach() == StoreReach::Process && !is_single {
+            return Err(BuildError(
+                "other processes with the same keys do not see tasks in memory: use a store that they share, or say \
+                 `.single_instance()` if there is one only"
+                    .to_owned(),
+            ));
+        }
         let changes = broadcast::Sender::new(CHANGES);
+        let sender = changes.clone();
+        engine.subscribe(Box::new(move |task| {
+            // Without a subscription nobody receives it.
+            let _ = sender.send(task);
+        }));
         let sender = changes.clone();
         let asked = AskedQuestions::new(Box::new(move |task| {
             // Another request may wait for the question.
-            let _ = sender.send(task);
+            let _ = sender.send(Some(task));
         }));
-        let has_begun = AtomicBool::new(false);
-        Ok(Self {
-            store,
-            options,
-            active: ActiveTasks::new(),
-            places,
-            legs,
-            is_draft,
-            asked,
-            changes,
-            has_begun,
-        })
+        Ok(Self { engine, options, legs, is_draft, asked, changes, has_begun: AtomicBool::new(false) })
     }
 
-    /// Returns true for the first call: the process is to look for tasks that are due.
-    pub(crate) fn is_first_look(&self) -> bool {
+    /// Returns true for the first call: the engine is to begin.
+    pub(crate) fn is_first_begin(&self) -> bool {
         !self.has_begun.load(Ordering::Relaxed) && !self.has_begun.swap(true, Ordering::Relaxed)
     }
 
-    /// Notes that a task has changed, for the subscriptions.
-    pub(crate) fn changed(&self, key: TaskKey) {
-        // Without a subscription nobody receives it.
-        let _ = self.changes.send(key);
-    }
-
-    pub(crate) fn changes(&self) -> broadcast::Receiver<TaskKey> {
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Option<TaskKey>> {
         self.changes.subscribe()
     }
 
     /// Ends the legs that run, so that another process continues their tasks.
     pub(crate) fn drain(&self) {
-        self.active.end_legs();
+        self.engine.drain();
     }
 
     /// Waits until no task runs in this process, for this time at most.
     pub(crate) async fn idle(&self, at_most: Duration) {
         // Tasks that still run are continued by another process when their lease is over.
-        let _ = tokio::time::timeout(at_most, self.active.idle()).await;
+        let _ = tokio::time::timeout(at_most, self.engine.idle()).await;
     }
 }
 
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tasks")
-            .field("store", &self.store)
+            .field("engine", &self.engine)
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -1,6 +1,6 @@
 //! The settings of the tasks of a server.
 
-use antiphon_store::{TaskLimits, TaskStore};
+use antiphon_store::{TaskEngine, TaskLimits, TaskStore};
 use std::{sync::Arc, time::Duration};
 
 /// The settings of the tasks of a server.
@@ -14,11 +14,13 @@ pub struct TaskOptions {
     pub keep: Duration,
     /// The time between two polls that is suggested to clients. Default: 1 second.
     pub poll_interval: Duration,
-    /// The number of tasks that run at once in this process; tasks that wait for an answer do not count. Default: 256.
+    /// The number of tasks that the embedded engine runs at once in this process; tasks that wait for an answer do not count.
+    /// Default: 256.
     pub running: usize,
-    /// The time until a process that does not renew its claim on a task counts as dead. Default: 30 seconds.
+    /// The time until a process that does not renew its claim on a task counts as dead, for the embedded engine. Default: 30
+    /// seconds.
     pub lease: Duration,
-    /// The limits of the store. Default: [`TaskLimits::default`].
+    /// The limits of the engine. Default: [`TaskLimits::default`].
     pub limits: TaskLimits,
 }
 
@@ -83,6 +85,7 @@ impl TaskOptions {
 #[derive(Debug, Default)]
 pub(crate) struct TaskSettings {
     pub(crate) store: Option<Arc<dyn TaskStore>>,
+    pub(crate) engine: Option<Arc<dyn TaskEngine>>,
     pub(crate) options: TaskOptions,
     /// True if requests of the draft are served.
     pub(crate) is_draft: bool,

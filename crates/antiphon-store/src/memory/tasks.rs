@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::ready;
+use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ struct Table {
     rows: HashMap<TaskKey, Row>,
     /// The moments from which tasks are due.
     due: BTreeSet<(Micros, TaskKey)>,
+    /// The tasks of each owner.
+    of_owner: BTreeSet<(Owner, TaskKey)>,
     /// The moments after which rows are gone.
     expiry: BTreeSet<(Micros, TaskKey)>,
     /// The numbers of tasks that are not final, in all and by owner.
@@ -205,6 +208,16 @@ impl MemoryTasks {
         })
     }
 
+    fn list_of_owner_now(&self, owner: Owner, after: Option<TaskKey>, limit: usize) -> Vec<TaskKey> {
+        let first = after.map_or(Bound::Included((owner, TaskKey::from_bytes([0; 16]))), |after| {
+            Bound::Excluded((owner, after))
+        });
+        self.run(|table, _| {
+            let tasks = table.of_owner.range((first, Bound::Unbounded));
+            tasks.take_while(|(other, _)| *other == owner).take(limit).map(|(_, task)| *task).collect()
+        })
+    }
+
     fn list_now(&self, limit: usize) -> Vec<TaskSummary> {
         self.run(|table, now| {
             let mut rows: Vec<_> = table.rows.iter().collect();
@@ -250,6 +263,7 @@ impl Table {
             self.open += 1;
             *self.open_of.entry(row.owner).or_default() += 1;
         }
+        self.of_owner.insert((row.owner, task));
         self.due.extend(row.state.due_at().map(|moment| (moment, task)));
         self.expiry.extend(row.state.expires.map(|moment| (moment, task)));
         self.rows.insert(task, row);
@@ -267,6 +281,7 @@ impl Table {
                 }
             }
         }
+        self.of_owner.remove(&(row.owner, task));
         if let Some(moment) = row.state.due_at() {
             self.due.remove(&(moment, task));
         }
@@ -322,6 +337,15 @@ impl TaskStore for MemoryTasks {
 
     fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>> {
         Box::pin(ready(Ok(self.list_now(limit))))
+    }
+
+    fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<TaskKey>> {
+        Box::pin(ready(Ok(self.list_of_owner_now(owner, after, limit))))
     }
 
     /// Returns 0: each operation removes the rows whose time is over.

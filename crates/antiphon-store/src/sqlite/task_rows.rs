@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, Result, Row, params};
 use super::rows::Rows;
 use super::task_statements as statements;
 use crate::clock::Micros;
-use crate::key::RunnerId;
+use crate::key::{Owner, RunnerId};
 use crate::task::state::{Claimed, Lease, Lost, Plan, RowState};
 use crate::task::{
     NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent,
@@ -140,6 +140,20 @@ impl Rows<'_> {
             })
         })?;
         rows.collect()
+    }
+
+    pub(super) fn list_tasks_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Result<Vec<TaskKey>> {
+        let mut statement = self.connection().prepare_cached(statements::LIST_OF_OWNER)?;
+        let after = after.map(|after| *after.as_bytes());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let columns = params![self.now().get(), owner.as_bytes(), after, limit];
+        let tasks = statement.query_map(columns, |row| row.get(0).map(TaskKey::from_bytes))?;
+        tasks.collect()
     }
 
     pub(super) fn sweep_tasks(&self, limit: usize) -> Result<usize> {

@@ -20,6 +20,7 @@ pub(super) const CREATE_TABLES: &str = "
     ) STRICT;
     CREATE INDEX antiphon_tasks_due ON antiphon_tasks (due_at) WHERE due_at IS NOT NULL;
     CREATE INDEX antiphon_tasks_expiry ON antiphon_tasks (expires_at) WHERE expires_at IS NOT NULL;
+    CREATE INDEX antiphon_tasks_of_owner ON antiphon_tasks (owner, task);
     CREATE INDEX antiphon_tasks_open ON antiphon_tasks (owner, plan, expires_at) WHERE plan < 2;
     CREATE TABLE antiphon_task_snapshots (
         task BLOB NOT NULL PRIMARY KEY REFERENCES antiphon_tasks (task) ON DELETE CASCADE,
@@ -94,6 +95,11 @@ pub(super) const LIST: &str = "
         (SELECT length(snapshot) FROM antiphon_task_snapshots AS s WHERE s.task = t.task),
         (SELECT count(*) FROM antiphon_task_messages AS m WHERE m.task = t.task)
     FROM antiphon_tasks AS t WHERE expires_at IS NULL OR expires_at > ?1 ORDER BY created_at, task LIMIT ?2";
+
+/// Returns the tasks of one owner after a key, if there is one.
+pub(super) const LIST_OF_OWNER: &str = "
+    SELECT task FROM antiphon_tasks
+    WHERE owner = ?2 AND task > coalesce(?3, x'') AND (expires_at IS NULL OR expires_at > ?1) ORDER BY task LIMIT ?4";
 
 /// Removes the tasks that expired first and are not held, and their messages.
 pub(super) const SWEEP: &str = "

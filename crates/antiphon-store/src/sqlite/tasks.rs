@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::rows::Rows;
 use super::task_rows::Full;
 use super::worker::Worker;
 use crate::check;
 use crate::error::{StoreError, Written};
-use crate::key::RunnerId;
+use crate::key::{Owner, RunnerId};
 use crate::store::{StoreFuture, StoreReach};
 use crate::task::state::Lost;
 use crate::task::{
@@ -90,6 +91,16 @@ impl TaskStore for SqliteTasks {
 
     fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>> {
         Box::pin(self.worker.run("list", Written::No, move |rows| rows.list_tasks(limit)))
+    }
+
+    fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<TaskKey>> {
+        let list = move |rows: &Rows<'_>| rows.list_tasks_of_owner(owner, after, limit);
+        Box::pin(self.worker.run("list", Written::No, list))
     }
 
     fn sweep(&self, limit: usize) -> StoreFuture<'_, usize> {

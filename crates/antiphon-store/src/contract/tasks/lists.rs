@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::life::{Event, HALF, Life};
-use super::subject::{FIRST_SNAPSHOT, LEASE, MANY, TTL, TaskSubject, expect};
-use crate::task::{TaskKey, TaskNext, TaskState, TaskSummary};
+use super::subject::{FIRST_SNAPSHOT, LEASE, MANY, TTL, TaskSubject, expect, release};
+use crate::task::{NewTask, TaskCreated, TaskKey, TaskLimits, TaskNext, TaskState, TaskSummary};
 
 /// The size of a later snapshot in bytes.
 const LATER: usize = b"snapshot".len();
@@ -112,6 +112,40 @@ pub(super) async fn check(subject: &TaskSubject) {
         subject.end(task).await;
     }
     the_oldest_is_first(subject).await;
+    an_owner_has_pages(subject).await;
+}
+
+/// The tasks of an owner come in pages, in the order of their keys: waiting ones, final ones, and no others.
+async fn an_owner_has_pages(subject: &TaskSubject) {
+    let owner = subject.new_task().owner;
+    let mut tasks = Vec::new();
+    for number in 0..5 {
+        let new = NewTask { owner, ttl: (number != 3).then_some(TTL), ..subject.new_task() };
+        assert_eq!(subject.create(&new, &TaskLimits::default()).await, Ok(TaskCreated::First));
+        tasks.push(new.task);
+    }
+    subject.created(Some(TTL)).await;
+    let (fence, _) = subject.granted(tasks[3], 1).await;
+    subject.updated(&fence, &release(b"end", 0, TaskNext::Final(TTL * 2))).await;
+    let late = tasks[3];
+    tasks.sort_unstable();
+    let page = async |after, limit| {
+        let list = expect("list", subject.first.list_of_owner(owner, after, limit).await);
+        assert_eq!(list, expect("list", subject.second.list_of_owner(owner, after, limit).await));
+        list
+    };
+    assert_eq!(page(None, usize::MAX).await, tasks);
+    assert_eq!(page(None, 0).await, []);
+    for (at, task) in tasks.iter().enumerate() {
+        assert_eq!(page(Some(*task), 2).await, tasks[at + 1..].iter().copied().take(2).collect::<Vec<_>>());
+    }
+    let edge = |byte| Some(TaskKey::from_bytes([byte; 16]));
+    assert_eq!(page(edge(0), 9).await, tasks);
+    assert_eq!(page(edge(0xff), 9).await, []);
+    let nobody = subject.new_task().owner;
+    assert_eq!(expect("list", subject.first.list_of_owner(nobody, None, 9).await), []);
+    subject.clock.advance(TTL);
+    assert_eq!(page(None, 9).await, [late], "tasks that are gone are in no list");
 }
 
 async fn the_oldest_is_first(subject: &TaskSubject) {

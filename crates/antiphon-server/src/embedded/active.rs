@@ -1,7 +1,6 @@
 //! The tasks that this process runs now.
 
-use crate::task_leg::TaskLeg;
-use antiphon_store::TaskKey;
+use antiphon_store::{LegControl, TaskKey};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,7 +8,7 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 /// The tasks that this process runs now.
-pub(crate) struct ActiveTasks {
+pub(super) struct ActiveTasks {
     tasks: Mutex<HashMap<TaskKey, Arc<ActiveTask>>>,
     /// Their number.
     count: watch::Sender<usize>,
@@ -17,9 +16,9 @@ pub(crate) struct ActiveTasks {
 
 /// A task that this process runs.
 #[derive(Default)]
-pub(crate) struct ActiveTask {
+pub(super) struct ActiveTask {
     /// Wakes the run: there is a message.
-    pub(crate) message: Notify,
+    pub(super) message: Notify,
     state: Mutex<ActiveState>,
 }
 
@@ -28,16 +27,16 @@ struct ActiveState {
     /// True if something has come since the run looked last.
     is_dirty: bool,
     /// The leg that runs.
-    leg: Option<Arc<TaskLeg>>,
+    leg: Option<Arc<LegControl>>,
 }
 
 impl ActiveTasks {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { tasks: Mutex::default(), count: watch::Sender::new(0) }
     }
 
     /// Adds a task that is not active. Otherwise its leg ends at the next opportunity, and its run looks again.
-    pub(crate) fn begin(&self, key: TaskKey) -> Option<Arc<ActiveTask>> {
+    pub(super) fn begin(&self, key: TaskKey) -> Option<Arc<ActiveTask>> {
         let mut tasks = self.tasks();
         if let Some(active) = tasks.get(&key) {
             let mut state = active.state();
@@ -55,12 +54,12 @@ impl ActiveTasks {
     }
 
     /// Returns true if the task is active.
-    pub(crate) fn contains(&self, key: TaskKey) -> bool {
+    pub(super) fn contains(&self, key: TaskKey) -> bool {
         self.tasks().contains_key(&key)
     }
 
     /// Removes a task whose run is over. Returns false if something has come meanwhile: the run looks again.
-    pub(crate) fn end(&self, key: TaskKey, active: &ActiveTask) -> bool {
+    pub(super) fn end(&self, key: TaskKey, active: &ActiveTask) -> bool {
         let mut tasks = self.tasks();
         if std::mem::take(&mut active.state().is_dirty) {
             return false;
@@ -71,14 +70,14 @@ impl ActiveTasks {
     }
 
     /// Removes a task whose run is over in any case.
-    pub(crate) fn remove(&self, key: TaskKey) {
+    pub(super) fn remove(&self, key: TaskKey) {
         let mut tasks = self.tasks();
         tasks.remove(&key);
         self.count.send_replace(tasks.len());
     }
 
     /// Ends the legs that run.
-    pub(crate) fn end_legs(&self) {
+    pub(super) fn end_legs(&self) {
         for active in self.tasks().values() {
             if let Some(leg) = &active.state().leg {
                 leg.end_soon();
@@ -88,7 +87,7 @@ impl ActiveTasks {
     }
 
     /// Waits until no task runs.
-    pub(crate) async fn idle(&self) {
+    pub(super) async fn idle(&self) {
         // The sender is here, so there is no error.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
@@ -100,12 +99,12 @@ impl ActiveTasks {
 
 impl ActiveTask {
     /// Sets the leg that runs.
-    pub(crate) fn set_leg(&self, leg: Option<Arc<TaskLeg>>) {
+    pub(super) fn set_leg(&self, leg: Option<Arc<LegControl>>) {
         self.state().leg = leg;
     }
 
     /// Notes that the run looks now.
-    pub(crate) fn looks(&self) {
+    pub(super) fn looks(&self) {
         self.state().is_dirty = false;
     }
 

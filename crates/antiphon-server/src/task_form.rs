@@ -41,7 +41,7 @@ impl TaskForm {
     ///
     /// > Receivers that do not declare the task capability for a request type **MUST** process requests of that type
     /// > normally, ignoring any task-augmentation metadata if present.
-    pub(super) fn wished(server: &Runtime, request: &Request<'_>) -> Option<Self> {
+    pub(crate) fn wished(server: &Runtime, request: &Request<'_>) -> Option<Self> {
         let form = Self::of(server, request).filter(|form| *form != Self::Extension);
         form.filter(|_| request.params.task.is_some())
     }
@@ -61,7 +61,7 @@ pub(crate) fn may_promote(server: &Runtime, request: &Request<'_>) -> bool {
 /// Returns the time for which the task of this request exists.
 ///
 /// > Receivers **MAY** override the requested `ttl` duration.
-pub(super) fn ttl(server: &Runtime, request: &Request<'_>) -> Result<Option<Duration>, Refusal> {
+pub(crate) fn ttl(server: &Runtime, request: &Request<'_>) -> Result<Option<Duration>, Refusal> {
     let at_most = server.tasks.as_ref().and_then(|tasks| tasks.options.ttl);
     let wish = request.params.task.filter(|_| TaskForm::wished(server, request).is_some());
     let Some(wish) = wish else { return Ok(at_most) };

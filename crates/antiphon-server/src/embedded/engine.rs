@@ -1,0 +1,107 @@
+//! The embedded engine, as the trait of engines.
+
+use super::{active::ActiveTasks, shared::Shared, wake};
+use antiphon_store::{
+    NewTask, Owner, StoreFuture, StoreReach, TaskCreated, TaskEngine, TaskFuture, TaskKey, TaskLimits,
+    TaskListener, TaskProgram, TaskRow, TaskSent, TaskStore, TaskSummary,
+};
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+
+/// An engine of tasks over a store of rows.
+pub(crate) struct EmbeddedEngine(Arc<Shared>);
+
+impl EmbeddedEngine {
+    /// Returns an engine in which so many tasks run at once.
+    pub(crate) fn new(store: Arc<dyn TaskStore>, lease: Duration, running: usize) -> Self {
+        Self(Arc::new(Shared {
+            store,
+            lease,
+            active: ActiveTasks::new(),
+            places: Semaphore::new(running.min(Semaphore::MAX_PERMITS)),
+            program: OnceLock::new(),
+            listeners: RwLock::default(),
+            is_draining: AtomicBool::new(false),
+        }))
+    }
+}
+
+impl TaskEngine for EmbeddedEngine {
+    fn start<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated> {
+        Box::pin(async {
+            let created = self.0.store.create(task, limits).await?;
+            wake::wake(&self.0, task.task);
+            Ok(created)
+        })
+    }
+
+    fn get(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>> {
+        self.0.store.load(task)
+    }
+
+    fn send<'a>(
+        &'a self,
+        task: TaskKey,
+        message: &'a [u8],
+        limits: &'a TaskLimits,
+    ) -> StoreFuture<'a, TaskSent> {
+        Box::pin(async move {
+            let sent = self.0.store.send(task, message, limits).await?;
+            if sent == TaskSent::Queued {
+                self.0.changed(Some(task));
+                wake::wake(&self.0, task);
+            }
+            Ok(sent)
+        })
+    }
+
+    fn subscribe(&self, listener: TaskListener) {
+        self.0.listeners.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>> {
+        self.0.store.list(limit)
+    }
+
+    fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<TaskKey>> {
+        self.0.store.list_of_owner(owner, after, limit)
+    }
+
+    fn begin(&self, program: Weak<dyn TaskProgram>) {
+        wake::begin(&self.0, program);
+    }
+
+    fn drain(&self) {
+        self.0.is_draining.store(true, Ordering::Release);
+        self.0.active.end_legs();
+    }
+
+    fn idle(&self) -> TaskFuture<'_, ()> {
+        Box::pin(self.0.active.idle())
+    }
+
+    fn reach(&self) -> StoreReach {
+        self.0.store.reach()
+    }
+}
+
+impl fmt::Debug for EmbeddedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedEngine")
+            .field("store", &self.0.store)
+            .field("lease", &self.0.lease)
+            .finish_non_exhaustive()
+    }
+}

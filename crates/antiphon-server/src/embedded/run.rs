@@ -1,0 +1,215 @@
+//! The run of a task in this process: from its claim until it waits, ends, or goes to another process.
+
+use super::{active::ActiveTask, shared::Shared};
+use antiphon_seal::CallId;
+use antiphon_store::{
+    LegControl, RunnerId, StoreError, TaskAction, TaskClaim, TaskDecision, TaskFence, TaskKey, TaskMessage,
+    TaskNext, TaskProgram, TaskUpdate, Written,
+};
+use antiphon_wire::escaped;
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// The number of attempts to write a snapshot, and the pause after the first one.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs a task until it waits or ends.
+pub(super) async fn run(
+    engine: Arc<Shared>,
+    program: Arc<dyn TaskProgram>,
+    key: TaskKey,
+    active: Arc<ActiveTask>,
+) {
+    let _removed = RemovedAtEnd { engine: &engine, key };
+    loop {
+        let Ok(_place) = engine.places.acquire().await else { return };
+        active.looks();
+        run_claimed(&engine, &*program, key, &active).await;
+        if engine.is_draining() || engine.active.end(key, &active) {
+            return;
+        }
+    }
+}
+
+/// Removes the task from the active ones, also after a panic.
+struct RemovedAtEnd<'a> {
+    engine: &'a Shared,
+    key: TaskKey,
+}
+
+impl Drop for RemovedAtEnd<'_> {
+    fn drop(&mut self) {
+        self.engine.active.remove(self.key);
+    }
+}
+
+async fn run_claimed(engine: &Shared, program: &dyn TaskProgram, key: TaskKey, active: &ActiveTask) {
+    let Ok(runner) = CallId::random() else { return };
+    let claim = engine.store.claim(key, RunnerId::from_bytes(*runner.as_bytes()), engine.lease).await;
+    let (fence, row) = match claim {
+        Ok(TaskClaim::Fresh(fence, row)) => (fence, row),
+        // Another process runs the task, or it is over.
+        Ok(TaskClaim::Held { .. } | TaskClaim::Final | TaskClaim::NotFound) => return,
+        Err(error) => {
+            tracing::warn!(task = %escaped(&key), error = %escaped(&error), "a task cannot be claimed now");
+            return;
+        }
+    };
+    let mut run = Run { engine, program, key, fence, snapshot: row.snapshot, active };
+    tokio::select! {
+        biased;
+        () = run.go(row.messages) => {}
+        () = lost(engine, &fence) => {
+            tracing::error!(task = %escaped(&key), "another process took a task over, or its time is over: this run ends");
+        }
+    }
+    active.set_leg(None);
+}
+
+/// Renews the lease. Resolves when it is lost.
+async fn lost(engine: &Shared, fence: &TaskFence) {
+    let lease = engine.lease;
+    let mut valid_until = Instant::now() + lease;
+    loop {
+        sleep(lease / 3).await;
+        let begin = Instant::now();
+        match engine.store.renew(fence, lease).await {
+            Ok(()) => valid_until = begin + lease,
+            Err(error) if error.is_fence_lost() => return,
+            // Another process may have taken the task over.
+            Err(_) if Instant::now() >= valid_until => return,
+            Err(error) => {
+                tracing::warn!(task = %escaped(&fence.task()), error = %escaped(&error), "the lease of a task was not renewed");
+            }
+        }
+    }
+}
+
+/// A claimed task.
+struct Run<'a> {
+    engine: &'a Shared,
+    program: &'a dyn TaskProgram,
+    key: TaskKey,
+    fence: TaskFence,
+    snapshot: Vec<u8>,
+    active: &'a ActiveTask,
+}
+
+impl Run<'_> {
+    /// Runs leg after leg. A failure of the store ends the run: the task is due again when its lease is over.
+    async fn go(&mut self, mut messages: Vec<TaskMessage>) {
+        loop {
+            if self.engine.is_draining() {
+                return self.write_and_release(TaskNext::Runs, 0).await;
+            }
+            let decision = self.program.decide(self.key, &self.snapshot, &messages);
+            let taken = decision.taken;
+            if let Some(next) = self.take(decision) {
+                return self.write_and_release(next, taken).await;
+            }
+            if self.write(TaskNext::Runs, taken, true).await.is_err() {
+                return;
+            }
+            let end = self.leg().await;
+            if let Some(next) = self.take(end) {
+                return self.write_and_release(next, 0).await;
+            }
+            match self.engine.store.load(self.key).await {
+                Ok(Some(row)) => messages = row.messages,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(task = %escaped(&self.key), error = %escaped(&error), "the messages of a task cannot be read now");
+                    return self.write_and_release(TaskNext::Runs, 0).await;
+                }
+            }
+        }
+    }
+
+    /// Takes the snapshot of a decision. Returns the state of the row, if this run ends.
+    fn take(&mut self, decision: TaskDecision) -> Option<TaskNext> {
+        self.snapshot = decision.snapshot;
+        match decision.action {
+            TaskAction::Continue => None,
+            TaskAction::Wait(time) => Some(TaskNext::Waits(time)),
+            TaskAction::Pause(time) => Some(TaskNext::Pauses(time)),
+            TaskAction::Finish(keep) => Some(TaskNext::Final(keep)),
+            TaskAction::Leave => Some(TaskNext::Runs),
+        }
+    }
+
+    /// Runs a leg. Meanwhile, its questions and its progress are shown, and a message ends it at the next opportunity.
+    async fn leg(&mut self) -> TaskDecision {
+        let control = Arc::new(LegControl::new());
+        self.active.set_leg(Some(Arc::clone(&control)));
+        let snapshot = self.snapshot.clone();
+        let mut leg = self.program.run(self.key, &snapshot, &control);
+        let end = loop {
+            if self.engine.is_draining() {
+                control.end_soon();
+            }
+            tokio::select! {
+                biased;
+                end = &mut leg => break end,
+                shown = control.shown() => {
+                    self.snapshot = shown;
+                    let _ = self.write(TaskNext::Runs, 0, true).await;
+                }
+                () = self.active.message.notified() => {
+                    if self.has_messages().await {
+                        control.end_soon();
+                    }
+                }
+            }
+        };
+        self.active.set_leg(None);
+        end
+    }
+
+    async fn has_messages(&self) -> bool {
+        let row = self.engine.store.load(self.key).await;
+        row.is_ok_and(|row| row.is_some_and(|row| !row.messages.is_empty()))
+    }
+
+    async fn write_and_release(&self, next: TaskNext, taken: u64) {
+        let _ = self.write(next, taken, false).await;
+    }
+
+    /// Writes the snapshot. An error is in the log.
+    async fn write(&self, next: TaskNext, taken: u64, keeps_lease: bool) -> Result<(), ()> {
+        let update = TaskUpdate { snapshot: self.snapshot.clone(), taken, next, keeps_lease };
+        let written = repeated(|| self.engine.store.update(&self.fence, &update)).await;
+        match written {
+            Ok(confirmed) => {
+                self.engine.changed(Some(self.key));
+                // Without the lease, no leg may run.
+                confirmed.or((!keeps_lease).then_some(())).ok_or(())
+            }
+            Err(error) => {
+                tracing::error!(task = %escaped(&self.key), error = %escaped(&error), "the snapshot of a task was not written");
+                Err(())
+            }
+        }
+    }
+}
+
+/// Repeats an operation of the store that may succeed later. Returns nothing if the lease is gone and it is unknown whether an earlier
+/// attempt was written.
+async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
+    mut operation: impl FnMut() -> F,
+) -> Result<Option<T>, StoreError> {
+    let (mut attempt, mut is_unknown) = (1, false);
+    loop {
+        match operation().await {
+            // The lost confirmation was that of a write that gave the lease back, or another process has the task now: this run
+            // has nothing more to write.
+            Err(error) if error.is_fence_lost() && is_unknown => return Ok(None),
+            Err(error) if error.is_temporary() && attempt < ATTEMPTS => {
+                is_unknown |= error.written() == Written::Unknown;
+                sleep(PAUSE * attempt).await;
+                attempt += 1;
+            }
+            result => return result.map(Some),
+        }
+    }
+}

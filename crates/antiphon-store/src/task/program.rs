@@ -1,0 +1,171 @@
+//! The program of tasks: the part of a task's run that is not storage, which every engine calls.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::{TaskKey, TaskMessage};
+use crate::future::TaskFuture;
+
+/// The program of tasks, which a server implements: an engine stores, waits and recovers, and the program does the rest.
+pub trait TaskProgram: Send + Sync + 'static {
+    /// Decides from a snapshot and the messages that no decision took, without I/O. After
+    /// [`Continue`](TaskAction::Continue), the engine stores the decision and runs a leg with its snapshot.
+    fn decide(&self, task: TaskKey, snapshot: &[u8], messages: &[TaskMessage]) -> TaskDecision;
+
+    /// Runs a leg with the snapshot of a decision. After [`Continue`](TaskAction::Continue), the engine decides again. Dropping
+    /// the future drops the leg.
+    fn run<'a>(
+        &'a self,
+        task: TaskKey,
+        snapshot: &'a [u8],
+        control: &'a LegControl,
+    ) -> TaskFuture<'a, TaskDecision>;
+}
+
+/// The state of a task after a decision, or after a leg.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskDecision {
+    /// The new snapshot.
+    pub snapshot: Vec<u8>,
+    /// The number of the last message that the snapshot contains; 0 for none, as always after a leg.
+    pub taken: u64,
+    /// The next action of the engine.
+    pub action: TaskAction,
+}
+
+/// The next action of an engine on a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAction {
+    /// After a decision: a leg runs. After a leg: the next decision.
+    Continue,
+    /// The next decision comes with the next message, or after this time if there is one.
+    Wait(Option<Duration>),
+    /// The next decision comes after this time, and not before, also if a message comes.
+    Pause(Duration),
+    /// The task is over. It is kept for this time, or until its `ttl` if that is later. Messages are dropped.
+    Finish(Duration),
+    /// The task can no longer run in this process: another one continues it with this snapshot.
+    Leave,
+}
+
+/// The connection between a leg that runs and its engine.
+#[derive(Default)]
+pub struct LegControl(Mutex<ControlState>);
+
+#[derive(Default)]
+struct ControlState {
+    ends: bool,
+    on_end: Option<Waker>,
+    shown: Option<Vec<u8>>,
+    on_shown: Option<Waker>,
+}
+
+impl LegControl {
+    /// Returns the control of a leg that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the leg at its next opportunity: called by the engine when a message arrives, or when the process drains.
+    pub fn end_soon(&self) {
+        let mut state = self.state();
+        state.ends = true;
+        let waker = state.on_end.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Waits until the leg is to end: called by the program. One future may wait at a time.
+    pub async fn ends(&self) {
+        poll_fn(|context| self.poll_ends(context)).await;
+    }
+
+    /// Replaces the snapshot that requests see while the leg runs: called by the program.
+    pub fn show(&self, snapshot: Vec<u8>) {
+        let mut state = self.state();
+        state.shown = Some(snapshot);
+        let waker = state.on_shown.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Waits for the next snapshot to show, the last one if there were several: called by the engine. One future may wait at a
+    /// time.
+    pub async fn shown(&self) -> Vec<u8> {
+        poll_fn(|context| self.poll_shown(context)).await
+    }
+
+    fn poll_ends(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.ends {
+            return Poll::Ready(());
+        }
+        state.on_end = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn poll_shown(&self, context: &Context<'_>) -> Poll<Vec<u8>> {
+        let mut state = self.state();
+        if let Some(snapshot) = state.shown.take() {
+            return Poll::Ready(snapshot);
+        }
+        state.on_shown = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, ControlState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for LegControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LegControl").field("ends", &self.state().ends).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_side_wakes_the_other() {
+        let (control, count) = (LegControl::new(), Arc::new(Count::default()));
+        let waker = Waker::from(Arc::clone(&count));
+        let context = &mut Context::from_waker(&waker);
+        let (mut ends, mut shown) = (pin!(control.ends()), pin!(control.shown()));
+        assert!(ends.as_mut().poll(context).is_pending());
+        assert!(shown.as_mut().poll(context).is_pending());
+        control.show(b"first".to_vec());
+        control.show(b"second".to_vec());
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(shown.as_mut().poll(context), Poll::Ready(b"second".to_vec()));
+        control.end_soon();
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+        assert!(ends.as_mut().poll(context).is_ready());
+        assert!(pin!(control.ends()).poll(context).is_ready(), "a leg that is to end stays so");
+        assert!(pin!(control.shown()).poll(context).is_pending(), "a snapshot is shown once");
+    }
+}
