@@ -50,10 +50,11 @@ pub enum TaskMode {
     #[default]
     Never,
     /// A call becomes a task where its handler awaits [`Ctx::into_task`](crate::Ctx::into_task), or after
-    /// [`Tool::promote_after`](crate::Tool::promote_after), if the client declares the extension. For other clients it runs as
-    /// any call does.
+    /// [`Tool::promote_after`](crate::Tool::promote_after), if the client declares the extension. In a session of 2025-11-25 it is
+    /// a task from its beginning if the client wants one. For other clients it runs as any call does.
     Optional,
-    /// Every call is a task from its beginning. A client that does not declare the extension is refused with -32021.
+    /// Every call is a task from its beginning. A client that does not declare the extension is refused with -32021, and one
+    /// that wants no task in a session with -32601.
     Required,
 }
 

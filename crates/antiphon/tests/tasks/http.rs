@@ -1,6 +1,6 @@
 //! Tasks over HTTP: statuses, and the header that names the task.
 
-use crate::client::client;
+use crate::client::{TaskClient, client};
 use antiphon::{
     serve::http::{HttpOptions, HttpService},
     server::Server,
@@ -66,5 +66,71 @@ async fn each_request_names_its_task_in_a_header() {
     for method in ["tasks/result", "tasks/list"] {
         let (status, reply) = post(&client.server, method, id, Some(id), true).await;
         assert_eq!((status, &reply["error"]["code"]), (404, &json!(-32601)), "{reply}");
+    }
+}
+
+/// A session over HTTP, of a user.
+struct HttpSession {
+    service: HttpService,
+    user: &'static str,
+    id: Option<String>,
+}
+
+impl HttpSession {
+    async fn open(server: &Server, user: &'static str) -> Self {
+        let service = HttpService::new(server.clone(), HttpOptions::default());
+        let mut session = Self { service, user, id: None };
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+        session.send("initialize", params).await;
+        session
+    }
+
+    async fn send(&mut self, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let mut request = http::Request::post("http://127.0.0.1/mcp")
+            .header("host", "127.0.0.1")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("x-user", self.user);
+        if let Some(id) = &self.id {
+            request = request.header("mcp-session-id", id).header("mcp-protocol-version", "2025-11-25");
+        }
+        let request: http::Request<Full<bytes::Bytes>> = request.body(Full::from(body)).unwrap();
+        let response = self.service.call(request).await.unwrap();
+        if let Some(id) = response.headers().get("mcp-session-id") {
+            self.id = Some(id.to_str().unwrap().to_owned());
+        }
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        // One JSON message, or the last event of a stream.
+        let last = text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&text);
+        serde_json::from_str(last).unwrap_or_else(|fault| panic!("{text}: {fault}"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_has_the_tasks_of_its_principal() {
+    let TaskClient { server, .. } = client(|server| server.tool(answer));
+    let mut anna = HttpSession::open(&server, "anna").await;
+    let mut bert = HttpSession::open(&server, "bert").await;
+    let created = anna.send("tools/call", json!({"name": "answer", "arguments": {}, "task": {}})).await;
+    let id = created["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{created}")).to_owned();
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let foreign = bert.send(method, json!({"taskId": id})).await;
+        let unknown = bert.send(method, json!({"taskId": "0".repeat(32)})).await;
+        assert_eq!(
+            (&foreign["error"], &foreign["error"]["code"]),
+            (&unknown["error"], &json!(-32602)),
+            "{method}"
+        );
+    }
+    let done = anna.send("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(done["result"]["content"][0]["text"], "42", "{done}");
+    // Another session of the same principal lists the task, that of another principal does not.
+    let mut again = HttpSession::open(&server, "anna").await;
+    for (session, ids) in [(&mut anna, json!([id])), (&mut again, json!([id])), (&mut bert, json!([]))] {
+        let page = session.send("tasks/list", json!({})).await["result"]["tasks"].clone();
+        let listed: Vec<Value> = page.as_array().unwrap().iter().map(|task| task["taskId"].clone()).collect();
+        assert_eq!(json!(listed), ids);
     }
 }
