@@ -46,6 +46,18 @@ async fn provision(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
     Ok(format!("{} {made} {size}", first.input))
 }
 
+/// Waits for the gate, and answers.
+#[tool(task = "required")]
+async fn work(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
+    let done: String = ctx
+        .step("work", async |_| {
+            gate.0.0.acquire().await.unwrap().forget();
+            Ok("worked".to_owned())
+        })
+        .await?;
+    Ok(done)
+}
+
 /// Fails as a tool.
 #[tool(task = "required")]
 async fn fail() -> Result<String, Error> {
@@ -75,7 +87,15 @@ fn draft() -> TaskClient {
 
 fn draft_with(gate: Gate) -> TaskClient {
     let all = client(|server| {
-        server.draft_tasks(true).state(gate).tool(echo).tool(provision).tool(fail).tool(panics).tool(plain)
+        server
+            .draft_tasks(true)
+            .state(gate)
+            .tool(echo)
+            .tool(provision)
+            .tool(work)
+            .tool(fail)
+            .tool(panics)
+            .tool(plain)
     });
     all.without_extension()
 }
@@ -308,6 +328,35 @@ async fn failures_and_cancellations() {
     assert_eq!(result(&client, &id).await["error"]["data"]["reason"], "cancelled");
     let forbidden = client.send("tools/call", json!({"name": "plain", "task": {}})).await;
     assert_eq!(forbidden["error"]["code"], -32601, "{forbidden}");
+}
+
+/// Cancels at each moment around the end of a task: an acknowledged cancellation counts, and a refused one does not.
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_at_the_moment_of_the_end() {
+    let (mut cancelled, mut completed) = (0, 0);
+    for pause in 0..60 {
+        let gate = gate();
+        let client = draft_with(gate.clone());
+        let id = created(&client, "work").await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        gate.0.add_permits(1);
+        for _ in 0..pause {
+            tokio::task::yield_now().await;
+        }
+        let reply = client.send("tasks/cancel", json!({"taskId": id})).await;
+        let expected = if reply["result"]["status"] == "cancelled" {
+            cancelled += 1;
+            "cancelled"
+        } else {
+            assert_eq!(reply["error"]["code"], -32602, "{reply}");
+            completed += 1;
+            "completed"
+        };
+        assert_eq!(get(&client, &id).await["status"], expected, "{pause}");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(get(&client, &id).await["status"], expected, "{pause}");
+    }
+    assert!(cancelled > 0 && completed > 0, "{cancelled} {completed}");
 }
 
 #[tokio::test(start_paused = true)]
