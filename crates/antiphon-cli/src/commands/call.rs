@@ -2,7 +2,7 @@
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::{ArgumentArgs, CallArgs, TargetArgs},
+    args::{ArgumentArgs, CallArgs, CallTaskArgs, TargetArgs},
     console,
     drive::{Driving, Start, drive},
     failure::{Exit, Failure},
@@ -49,13 +49,13 @@ fn json(arguments: ArgumentArgs) -> Result<Box<RawValue>, Failure> {
 /// Makes a call.
 pub(super) async fn run(
     call: impl FnOnce() -> Result<Call, Failure>,
-    (call_args, detach): (CallArgs, bool),
+    (call_args, task): (CallArgs, CallTaskArgs),
     target: &TargetArgs,
     log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
     let legs = LegObserver::new(log);
     let start = call().and_then(|call| Ok((Start::New(call), Target::required(target)?)));
-    finish(start, (call_args, detach), target, &legs).await
+    finish(start, (call_args, task), target, &legs).await
 }
 
 /// Continues a pending call.
@@ -74,13 +74,13 @@ pub(super) async fn resume(
         legs.add_rounds(pending.round());
         Ok((Start::Resume(pending), server))
     });
-    finish(start, (call_args, false), target, &legs).await
+    finish(start, (call_args, CallTaskArgs::default()), target, &legs).await
 }
 
 /// Drives the call and prints its outcome, also a failure.
 async fn finish(
     start: Result<(Start, Target), Failure>,
-    (call_args, detach): (CallArgs, bool),
+    (call_args, task): (CallArgs, CallTaskArgs),
     target: &TargetArgs,
     legs: &LegObserver,
 ) -> Result<Exit, Failure> {
@@ -96,14 +96,15 @@ async fn finish(
             let answers = answers.with_client_answers(call_args.client);
             let is_child = server.is_child();
             let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
-                let builder = notifications::attach(builder, call_args.log_level);
+                let builder =
+                    notifications::attach(builder, call_args.log_level).draft_tasks(task.draft_tasks);
                 let builder = with_wait(builder, target.timeout, wait).declare(answers.asks());
                 // With `--once` the call cannot be in a session, where a question would wait.
                 if call_args.once { builder } else { session_questions::attach(builder, &answers) }
             });
             match client {
                 Ok(client) => {
-                    let driving = Driving { once: call_args.once, detach, wait };
+                    let driving = Driving { once: call_args.once, detach: task.detach, wait };
                     connected(start, &client, is_child, answers, driving).await
                 }
                 Err(failure) => Outcome::Failed(failure),

@@ -11,7 +11,7 @@ use crate::{
 use antiphon_wire::{ErrorCode, OutcomeFault, PageParams, RequestId, escaped, write_request};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 /// The maximum number of pages of a list that are followed.
 const MAX_PAGES: usize = 1000;
@@ -29,7 +29,7 @@ pub(crate) enum Source {
 
 /// The lists of a server, and other results that may be kept.
 pub(crate) struct ServerLists {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl ServerLists {

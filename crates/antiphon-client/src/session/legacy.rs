@@ -108,6 +108,12 @@ impl Session {
         &self.shared.hello.capabilities
     }
 
+    /// Returns `true` if calls of tools may be tasks in this session.
+    pub(crate) fn has_tasks(&self) -> bool {
+        // > The set of capabilities in `capabilities.tasks.requests` is exhaustive.
+        self.version().has_tasks() && self.capabilities().tasks().is_some_and(|tasks| tasks.tools_call)
+    }
+
     /// Returns `true` if another session has to take its place.
     pub(crate) fn is_over(&self) -> bool {
         *self.shared.over.borrow() || self.shared.link.is_over()
