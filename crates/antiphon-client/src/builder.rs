@@ -270,9 +270,10 @@ impl ClientBuilder {
 
     /// Sets whether the client also speaks the draft of tasks before the extension, on servers of 2026-07-28. Default: `false`.
     ///
-    /// Each tool call then carries `task`, unless the list of tools says that the tool has no tasks. A server that speaks the
-    /// draft answers with a nested task; its questions come with `tasks/result`, and `tasks/input_response` answers them. The
-    /// draft was never released, and other servers ignore the member.
+    /// Each tool call then carries `task`, unless the list of tools says that the tool has no tasks, and does not declare the
+    /// extension. A server that speaks the draft answers with a nested task; its questions come with `tasks/result`, and
+    /// `tasks/input_response` answers them. The draft was never released. Other servers ignore the member; one that has the
+    /// extension then makes no task of the call.
     pub fn draft_tasks(mut self, on: bool) -> Self {
         self.draft_tasks = on;
         self

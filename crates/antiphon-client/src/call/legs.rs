@@ -57,6 +57,7 @@ impl Legs<'_> {
             log_level: options.log_level,
             arguments: call.shared_arguments(),
             origin: None,
+            draft: call.kind() == CallKind::Tool && self.asks_as_draft(call.name()),
             carries: with.answers.is_some() || with.state.is_some(),
             quiet: false,
         };
@@ -162,11 +163,15 @@ impl Legs<'_> {
                 }
                 _ => None,
             },
-            None if connection.core.draft_tasks && support != Some(TaskSupport::Forbidden) => {
-                Some(TaskShape::Draft)
-            }
-            None => None,
+            None => self.asks_as_draft(call.name()).then_some(TaskShape::Draft),
         }
+    }
+
+    /// Returns `true` if a call of this tool asks a modern server for a task as in the draft before the extension.
+    fn asks_as_draft(&self, tool: &str) -> bool {
+        let core = &self.tools.lists.connection.core;
+        let support = || self.tools.known_tool(tool).and_then(|tool| tool.task_support());
+        core.tasks && core.draft_tasks && support() != Some(TaskSupport::Forbidden)
     }
 
     /// Returns `true` if a session's server may have refused the call because the tool requires a task.

@@ -13,7 +13,7 @@ pub enum TaskShape {
     /// The experimental tasks of a session of 2025-11-25: `tasks/result` waits for the result, and the server sends its
     /// questions meanwhile.
     Session,
-    /// The draft before the extension: `tasks/result` returns the questions, and `tasks/input_response` answers them. Needs
-    /// [`draft_tasks`](crate::ClientBuilder::draft_tasks).
+    /// The draft before the extension: `tasks/result` returns the questions, and `tasks/input_response` answers them. Calls ask
+    /// for it with [`draft_tasks`](crate::ClientBuilder::draft_tasks).
     Draft,
 }

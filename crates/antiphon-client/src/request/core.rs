@@ -20,6 +20,8 @@ use std::{
 pub(crate) struct Core {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
+    /// The capabilities without the extension for tasks, for the draft before it.
+    pub(crate) draft_capabilities: ClientCapabilities,
     /// `true` if the client declares the extension for tasks.
     pub(crate) tasks: bool,
     /// `true` if the client subscribes to the changes of tasks.
@@ -78,6 +80,7 @@ impl Core {
         let capabilities = ClientCapabilities::for_asks(handlers.declared);
         Self {
             info,
+            draft_capabilities: capabilities.clone(),
             capabilities: if tasks { capabilities.with_extension(TASKS_EXTENSION) } else { capabilities },
             tasks,
             task_notifications,

@@ -24,6 +24,8 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) arguments: Option<&'a Arc<RawValue>>,
     /// The call that the asks on its way belong to, if it is not this request.
     pub(crate) origin: Option<&'a Origin>,
+    /// `true` if the request speaks of tasks as in the draft before the extension: it does not declare the extension.
+    pub(crate) draft: bool,
     /// `true` if the request carries answers or state.
     pub(crate) carries: bool,
     /// `true` if the request asks for neither progress nor log messages.
@@ -59,6 +61,7 @@ impl RequestSpec<'_> {
             log_level: None,
             arguments: None,
             origin: None,
+            draft: false,
             carries: false,
             quiet: false,
         }

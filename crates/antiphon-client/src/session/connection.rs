@@ -125,7 +125,8 @@ impl Connection {
         let core = &*self.core;
         let id = core.next_id();
         let version = core.known().version.clone();
-        let mut meta = Meta::for_request(&version, Some(&core.info), &core.capabilities);
+        let capabilities = if spec.draft { &core.draft_capabilities } else { &core.capabilities };
+        let mut meta = Meta::for_request(&version, Some(&core.info), capabilities);
         let deadline = RequestDeadline::new(spec.timeout, core.bounds.progress_stretches);
         let mut sink = NotificationSink::new(core, spec, &deadline);
         if !spec.quiet {

@@ -53,9 +53,7 @@ fn acknowledged() -> Reply {
 }
 
 fn draft() -> ClientBuilder {
-    builder()
-        .draft_tasks(true)
-        .on_elicit_form(async |ask: FormAsk| Ok(ask.accept(json!({"region": ask.context.key}))?))
+    builder().draft_tasks(true).on_elicit_form(async |ask: FormAsk| Ok(ask.accept(json!({"region": "eu"}))?))
 }
 
 /// Calls the tool: the methods, and the text of the result or the end of the error's text.
@@ -67,6 +65,9 @@ async fn check(
     let fake = Fake::script(replies);
     let came = fake.client(draft()).call_tool("echo", ()).await;
     assert_eq!(fake.methods(), methods);
+    // The draft and the extension exclude each other in one request.
+    let first = &fake.requests()[0]["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    assert_eq!(*first, json!({"elicitation": {"form": {}}}));
     let error = match (came, expected) {
         (Ok(result), Ok(text)) => {
             assert_eq!(result.first_text(), Some(text));
@@ -105,9 +106,9 @@ async fn the_flow_of_the_draft_message_by_message() {
         let (fake, _) = check(replies, &methods, Ok("Echo: Hello World!")).await;
         let requests = fake.requests();
         assert_eq!(requests[0]["params"]["task"], json!({}));
-        let answer = |key: &str| json!({"action": "accept", "content": {"region": key, "size": 1}});
+        let answer = json!({"action": "accept", "content": {"region": "eu", "size": 1}});
         let answers: serde_json::Map<String, Value> =
-            keys.iter().map(|key| ((*key).to_owned(), answer(key))).collect();
+            keys.iter().map(|key| ((*key).to_owned(), answer.clone())).collect();
         // All answers of a round leave together, with its state; the id is in both places of the draft.
         let sent = &requests[3]["params"];
         assert_eq!(sent["inputResponses"], Value::Object(answers));

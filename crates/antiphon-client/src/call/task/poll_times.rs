@@ -36,7 +36,7 @@ impl PollTimes {
 
     /// Returns `true` if a reported state is older than one that was received already: it waited on another connection.
     pub(crate) fn is_outdated(&self, task: &Task) -> bool {
-        is_earlier(&task.last_updated_at, &self.newest)
+        !task.status.is_final() && is_earlier(&task.last_updated_at, &self.newest)
     }
 }
 

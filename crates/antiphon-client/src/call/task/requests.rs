@@ -212,6 +212,7 @@ impl TaskRequests<'_> {
     fn spec<'t>(self, method: &'static str, task_id: &'t str, shape: TaskShape) -> RequestSpec<'t> {
         RequestSpec {
             name: Some(task_id),
+            draft: shape == TaskShape::Draft,
             // A request in the form of a modern server is not sent to a session.
             carries: shape != TaskShape::Session,
             // > `notifications/progress` and `notifications/message` [...] are not supported on tasks
