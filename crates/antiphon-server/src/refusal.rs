@@ -16,6 +16,7 @@ use std::{borrow::Cow, time::Duration};
 /// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
 /// | `TaskExtension` | -32021 | 400 | none; `requiredCapabilities` |
 /// | `TaskOnly` | -32601 | in a session | none |
+/// | `TaskForbidden` | -32601 | 404 | none |
 /// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
 /// | `Method` | -32601 | 404 | none; `method` |
 /// | `NotApprover` | -32603 | 200 | `not_approver` |
@@ -48,8 +49,10 @@ pub(crate) enum Refusal {
     Capability { missing: AskSupport },
     /// The client did not declare the extension for tasks, which the request requires.
     TaskExtension,
-    /// Every call of the tool is a task, and the session has none.
-    TaskOnly { tool: String },
+    /// Every call of the tool is a task, and the request of a session wants none.
+    TaskOnly { tool: String, has_tasks: bool },
+    /// No call of the tool is a task, and the request wants one.
+    TaskForbidden { tool: String },
     /// The caller's token lacks some of these scopes.
     Scope { needed: Vec<String> },
     /// The tool does not accept an answer of this caller. The state stays valid.
@@ -136,9 +139,15 @@ impl Refusal {
                 format!("The client did not declare a required extension: {TASKS_EXTENSION}"),
                 json!({ "extensions": { TASKS_EXTENSION: {} } }),
             ),
-            Self::TaskOnly { tool } => ErrorObject::new(
+            Self::TaskOnly { tool, has_tasks } => {
+                let next =
+                    if *has_tasks { ": send `params.task`" } else { ", which this session does not support" };
+                let text = format!("Every call of the tool {tool} is a task{next}");
+                ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, text)
+            }
+            Self::TaskForbidden { tool } => ErrorObject::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("Every call of the tool {tool} is a task, which this session does not support"),
+                format!("No call of the tool {tool} is a task: leave `params.task` out"),
             ),
             Self::Scope { needed } => {
                 ErrorObject::new(ErrorCode::INVALID_REQUEST, "The access token lacks a required scope")

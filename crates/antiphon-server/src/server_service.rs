@@ -4,6 +4,7 @@ use crate::{
     Caller, Outbox, Received, ReplyMessage, Request, RequestBudget, Server, Session,
     message_service::{CallOutcome, MessageService, MessageSession},
     offer::registry::Registry,
+    task,
 };
 use antiphon_wire::{Notification, ProtocolVersion, Response, header::params::ParamHeaders};
 use std::{fmt, sync::Arc, time::SystemTime};
@@ -117,7 +118,10 @@ impl MessageSession for ServerSession {
     }
 
     async fn send_messages(&self, outbox: &Outbox) {
-        self.session.send_notifications(outbox).await;
+        tokio::select! {
+            () = self.session.send_notifications(outbox) => {}
+            () = task::notify(&self.server.0.runtime, &self.session, outbox) => {}
+        }
     }
 
     fn is_opened_by(&self, caller: &Caller<'_>) -> bool {

@@ -19,4 +19,13 @@ impl ServerBuilder {
         self.tasks.options = options;
         self
     }
+
+    /// Serves requests of 2026-07-28 that use tasks as the draft after 2025-11-25 had them, beside the extension: `params.task`,
+    /// `tasks/result` with the open questions, and `tasks/input_response`. The draft was never released, and contradicts the
+    /// extension, so it is never advertised; a request that declares the extension is served by the extension. Default: `false`.
+    #[must_use]
+    pub fn draft_tasks(mut self, on: bool) -> Self {
+        self.tasks.is_draft = on;
+        self
+    }
 }

@@ -9,7 +9,7 @@
 use crate::{
     call::{carrier::Pushed, leg_runtime::LegRuntime},
     refusal::NOT_APPROVER,
-    session::{AnswerTimeout, AskEnd, OutboundRequest, not_answered, too_late},
+    session::{AnswerTimeout, AskEnd, OutboundRequest, Question, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, StopReason};
 use antiphon_wire::{AskSupport, InputRequest};
@@ -126,8 +126,9 @@ impl<'f> PushedAsks<'f> {
             None => self.pushed.wait,
         };
         let Pushed { session, outbox, scopes, .. } = self.pushed;
-        let outbound = OutboundRequest::send(session, outbox, scopes, &request, id.as_deref(), wait)
-            .map_err(StopReason::Author)?;
+        let question = Question { request: &request, elicitation_id: id.as_deref(), related_task: None };
+        let outbound =
+            OutboundRequest::send(session, outbox, scopes, &question, wait).map_err(StopReason::Author)?;
         Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })
     }
 

@@ -12,6 +12,7 @@ use crate::{
     receipt::ReceiptRequest,
     request::admit::{Admitted, LegRequest},
     runtime::Runtime,
+    task::may_promote,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
 use antiphon_seal::CallId;
@@ -79,11 +80,7 @@ fn promotion(server: &Runtime, leg: &LegRequest<'_>) -> Promotion {
     }
     match leg.settings.task {
         TaskMode::Never => Promotion::Never,
-        // > A server **MUST NOT** return `CreateTaskResult` to a client that did not include the extension capability on
-        // > its request
-        _ if leg.request.meta.tasks && leg.request.session.is_none() && server.tasks.is_some() => {
-            Promotion::Allowed { after: leg.settings.promote_after }
-        }
+        _ if may_promote(server, leg.request) => Promotion::Allowed { after: leg.settings.promote_after },
         _ => Promotion::Inline,
     }
 }

@@ -3,3 +3,4 @@
 mod complete;
 pub(crate) mod listen;
 pub(crate) mod route;
+mod tasks;

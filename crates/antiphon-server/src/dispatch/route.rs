@@ -11,6 +11,7 @@ use crate::{
     dispatch::{
         complete::complete,
         listen::{self, Subscription},
+        tasks::{tasks, write_created},
     },
     offer::{
         list::{List, ListItem},
@@ -25,8 +26,7 @@ use crate::{
     task,
 };
 use antiphon_wire::{
-    CacheScope, CallToolResult, GetPromptResult, GetTaskResult, ReadResourceResult, TaskAcknowledged, Ttl,
-    escaped, method, write_result,
+    CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method, write_result,
 };
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -84,9 +84,12 @@ pub(crate) async fn route(
             let opened = Box::pin(listen::open(server, now, request, caller));
             return opened.await.map(RouteOutcome::Open);
         }
-        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => {
-            Box::pin(tasks(server, now, request, caller)).await
-        }
+        method::TASKS_GET
+        | method::TASKS_UPDATE
+        | method::TASKS_CANCEL
+        | method::TASKS_RESULT
+        | method::TASKS_LIST
+        | method::TASKS_INPUT_RESPONSE => Box::pin(tasks(server, now, request, caller)).await,
         other => Err(Refusal::Method(other.to_owned())),
     };
     body.map(RouteOutcome::Body)
@@ -103,25 +106,6 @@ fn page<T: ListItem>(request: &Request<'_>, list: &List<T>, profile: &Profile) -
             encode(request, &InSession { version: session.version(), result: &part })
         }
     }
-}
-
-async fn tasks(
-    server: &Arc<Runtime>,
-    now: &Registry,
-    request: &Request<'_>,
-    caller: &Caller<'_>,
-) -> Result<Vec<u8>, Refusal> {
-    let settings = |name: &str| now.lists.tools.get(name).map(|tool| &tool.tool.settings);
-    let server_info = &*server.server_info.raw;
-    match &*request.method {
-        method::TASKS_GET => {
-            let result = &GetTaskResult(task::get(server, request, caller, &settings).await?);
-            return encode(request, &WithServerInfo { result, server_info });
-        }
-        method::TASKS_UPDATE => task::update(server, request, caller, &settings).await?,
-        _ => task::cancel(server, request, caller, &settings).await?,
-    }
-    encode(request, &WithServerInfo { result: &TaskAcknowledged::default(), server_info })
 }
 
 async fn call_tool(
@@ -156,7 +140,7 @@ async fn call_tool(
         )))
         .into());
     }
-    if task::required(admitted.leg())? {
+    if task::required(server, admitted.leg())? {
         admitted.require(tool.settings.needs)?;
         // Boxed, because it would enlarge the future of every call.
         let created = Box::pin(task::start(server, request, name, admitted.principal())).await?;
@@ -422,7 +406,7 @@ fn write_leg<T: HasMeta + Serialize + SessionResult>(
             }
         },
         LegResult::InputRequired(result) => encode(request, &WithServerInfo { result: &result, server_info }),
-        LegResult::Task(created) => encode(request, &WithServerInfo { result: &created, server_info }),
+        LegResult::Task(created) => write_created(server, request, created),
         LegResult::Again(StoredReply::Result(text) | StoredReply::Questions(text)) => encode(request, &text),
         LegResult::Again(StoredReply::Error(text)) => {
             let error = serde_json::from_str(text.get()).map_err(|_| Refusal::Internal)?;
@@ -443,7 +427,7 @@ fn write(request: &Request<'_>, result: &(impl Serialize + SessionResult)) -> Re
     }
 }
 
-fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+pub(super) fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     write_result(&request.id, result).map_err(|fault| {
         tracing::error!(method = %escaped(&request.method), fault = %escaped(&fault), "a result cannot be written as JSON");
         Refusal::Internal

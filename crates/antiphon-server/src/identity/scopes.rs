@@ -6,6 +6,14 @@ use crate::{
     refusal_log::{Loudness, log_refusal},
 };
 
+impl Caller<'_> {
+    /// Returns true if [`require_scopes`] would accept the caller.
+    pub(crate) fn has_scopes(&self, needed: &[String]) -> bool {
+        let has = |bearer: &crate::Bearer| needed.iter().all(|scope| bearer.has_scope(scope));
+        needed.is_empty() || self.headers.is_none() || self.bearer().is_some_and(has)
+    }
+}
+
 /// Refuses a caller whose token lacks one of these scopes.
 ///
 /// Scopes apply over HTTP only. Where there are no headers (stdio, memory) nobody is authenticated: the owner of the

@@ -2,7 +2,7 @@
 
 use crate::{
     Caller, ReplyMessage, Server, dispatch::route::RouteOutcome, read::read_object, refusal::Refusal,
-    request::receive::Request, session::session::Session, subscribe::registry::SubscriptionHandle,
+    request::receive::Request, session::session::Session, subscribe::registry::SubscriptionHandle, task,
 };
 use antiphon_wire::{
     AskSupport, ErrorObject, RequestId, RequestMeta, RequestParams, SetLevelParams, SubscribeParams, method,
@@ -202,6 +202,8 @@ impl Session {
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Fault> {
         let request = self.translate(request, caller)?;
+        // The server may have been built outside of a runtime.
+        task::begin(&server.0.runtime);
         match server.route(&server.offered(), &request, caller).await {
             Ok(RouteOutcome::Body(body)) => Ok(body),
             // Such a method was refused above.

@@ -116,10 +116,13 @@ impl Server {
             }
             None => (None, None, None),
         };
+        // Without a session, nobody would be asked.
+        let has_tasks = version.has_tasks() && self.0.runtime.tasks.is_some() && subscription.is_some();
         Session(Arc::new(Shared {
             sessions: Arc::clone(&self.0.sessions),
             version,
             asks,
+            has_tasks,
             client_info: client_info.map(ToOwned::to_owned),
             principal,
             subscription,

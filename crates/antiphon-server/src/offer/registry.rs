@@ -8,12 +8,12 @@ use crate::{
         list::{List, ListItem},
         profile::{Profile, raw},
     },
-    settings::{Level, Settings},
+    settings::{Level, Settings, TaskMode},
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{
     DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TASKS_EXTENSION,
-    header::params::ParamHeaders, method,
+    TaskSupport, TasksCapability, header::params::ParamHeaders, method,
 };
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
@@ -138,7 +138,10 @@ impl Registry {
 impl Registry {
     /// Returns the result of the handshake.
     pub(crate) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
-        let capabilities = self.capabilities.declared(&self.profile);
+        let mut capabilities = self.capabilities.declared(&self.profile);
+        if self.capabilities.tasks && version.has_tasks() {
+            capabilities = capabilities.with_tasks(TasksCapability::ALL);
+        }
         let mut result = InitializeResult::new(version.clone(), capabilities, info.clone());
         result.instructions.clone_from(&self.profile.instructions);
         result
@@ -166,7 +169,12 @@ impl DeclaredCapabilities {
                 self.resources
             }
             method::COMPLETION_COMPLETE => self.completions,
-            method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => self.tasks,
+            method::TASKS_GET
+            | method::TASKS_UPDATE
+            | method::TASKS_CANCEL
+            | method::TASKS_RESULT
+            | method::TASKS_LIST
+            | method::TASKS_INPUT_RESPONSE => self.tasks,
             _ => true,
         }
     }
@@ -237,17 +245,31 @@ impl ListItem for RegisteredTool {
         &self.tool.definition.name
     }
 
-    /// The versions with structured content have output schemas of objects only, the older ones have none.
+    /// The versions with structured content have output schemas of objects only, the older ones have none. Sessions with tasks
+    /// see which tools have them.
     fn definition_for(&self, version: &ProtocolVersion) -> Option<antiphon_wire::Tool> {
         let is_known = !self.tool.output.as_ref().is_some_and(|(schema, _)| {
             !version.has_structured_content() || schema.get("type").and_then(Value::as_str) != Some("object")
         });
-        if is_known {
+        let support = match self.tool.settings.task {
+            // > If `execution.taskSupport` is not present or `"forbidden"`, clients **MUST NOT** attempt to invoke the tool as
+            // > a task. [..] This is the default behavior.
+            TaskMode::Never => None,
+            TaskMode::Optional => Some(TaskSupport::Optional),
+            TaskMode::Required => Some(TaskSupport::Required),
+        }
+        .filter(|_| version.has_tasks());
+        if is_known && support.is_none() {
             return None;
         }
         let mut definition = self.tool.definition.clone();
-        definition.output_schema = None;
-        Some(definition)
+        if !is_known {
+            definition.output_schema = None;
+        }
+        Some(match support {
+            Some(support) => definition.with_task_support(support),
+            None => definition,
+        })
     }
 
     /// A registered tool was checked before.

@@ -9,7 +9,7 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 pub(crate) use errors::{downgrade_refusal, not_answered, too_late};
-pub(crate) use outbound_request::{AnswerTimeout, AskEnd, OutboundRequest};
+pub(crate) use outbound_request::{AnswerTimeout, AskEnd, OutboundRequest, Question};
 pub(crate) use results::{InSession, SessionResult};
 pub(crate) use session::Session;
 pub(crate) use sessions::Sessions;

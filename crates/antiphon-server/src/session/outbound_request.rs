@@ -36,6 +36,15 @@ pub(crate) enum AskEnd {
     TooLate(Duration),
 }
 
+/// A question to send.
+pub(crate) struct Question<'a> {
+    pub(crate) request: &'a InputRequest,
+    /// The id of a URL.
+    pub(crate) elicitation_id: Option<&'a str>,
+    /// The id of the task that asks.
+    pub(crate) related_task: Option<&'a str>,
+}
+
 /// A question that was sent. Dropping it before its answer cancels it: the client receives a cancellation.
 pub(crate) struct OutboundRequest {
     session: Session,
@@ -68,13 +77,18 @@ impl OutboundRequest {
         session: &Session,
         outbox: &Outbox,
         scopes: &[String],
-        request: &InputRequest,
-        elicitation_id: Option<&str>,
+        question: &Question<'_>,
         wait: AnswerTimeout,
     ) -> Result<Self, String> {
+        let &Question { request, elicitation_id, related_task } = question;
         let mut outbound = session.begin_request(outbox, scopes, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
-        let bytes = ask.write(&RequestId::from(outbound.id)).map_err(|fault| fault.to_string())?;
+        let id = RequestId::from(outbound.id);
+        let written = match related_task {
+            Some(task) => ask.write_for_task(&id, task),
+            None => ask.write(&id),
+        };
+        let bytes = written.map_err(|fault| fault.to_string())?;
         if let Some(id) = elicitation_id {
             session.note_url(id);
         }

@@ -9,6 +9,7 @@ use crate::{
     subscribe::registry::SubscriptionHandle,
 };
 use antiphon_seal::Digest;
+use antiphon_store::TaskKey;
 use antiphon_wire::{
     AskSupport, CancelledParams, ElicitRequest, ErrorObject, FieldKind, FormField, InputRequest, LogLevel,
     Notification, ProgressParams, ProtocolVersion, RequestId, Response, escaped, method,
@@ -24,6 +25,8 @@ use tokio::{sync::oneshot, time::Instant};
 
 /// The maximum number of remembered ids of URL questions in one session; the oldest are dropped.
 const URLS: usize = 64;
+/// The maximum number of remembered tasks of one session; the oldest are dropped.
+const TASKS: usize = 1000;
 
 /// A legacy session. Clones are the same session. It ends with the last clone, or earlier by [`end`](Self::end).
 #[derive(Clone)]
@@ -35,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) version: ProtocolVersion,
     /// The capabilities of its client.
     pub(crate) asks: AskSupport,
+    /// True if the server declared tasks in the handshake.
+    pub(crate) has_tasks: bool,
     pub(crate) client_info: Option<Box<RawValue>>,
     /// The digest of the principal who opened the session.
     pub(crate) principal: Option<Digest>,
@@ -62,6 +67,8 @@ pub(crate) struct State {
     /// The finished ones among them that were not yet sent; the oldest are dropped.
     pub(crate) finished: VecDeque<String>,
     pub(crate) ended: bool,
+    /// The tasks that the session has created, the oldest first; the oldest are dropped.
+    pub(crate) tasks: VecDeque<TaskKey>,
     /// The session's place in the quota, given back when the session ends, so that another can begin at once.
     pub(crate) permit: Option<QuotaPermit>,
 }
@@ -104,6 +111,34 @@ impl Session {
                 self.0.version.has_multiple_choice() || !requested_schema.fields().iter().any(is_list);
         }
         asks.missing(request.needs())
+    }
+
+    /// Returns true if the server declared tasks in the handshake.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.0.has_tasks
+    }
+
+    /// Notes that the session has created a task.
+    pub(crate) fn note_task(&self, task: TaskKey) {
+        let mut state = self.state();
+        if state.tasks.len() >= TASKS {
+            state.tasks.pop_front();
+        }
+        state.tasks.push_back(task);
+    }
+
+    /// Returns true if the session has created this task.
+    pub(crate) fn has_created(&self, task: TaskKey) -> bool {
+        self.state().tasks.contains(&task)
+    }
+
+    /// Returns the tasks that the session has created after this key, in the order of their keys.
+    pub(crate) fn tasks_after(&self, after: Option<TaskKey>, at_most: usize) -> Vec<TaskKey> {
+        let mut tasks: Vec<TaskKey> = self.state().tasks.iter().copied().collect();
+        tasks.sort_unstable();
+        tasks.retain(|task| after.is_none_or(|after| *task > after));
+        tasks.truncate(at_most);
+        tasks
     }
 
     /// Returns the client's name and version, as sent.

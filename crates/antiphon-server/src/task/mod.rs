@@ -1,4 +1,5 @@
-//! Tasks: calls that outlive their request. The extension `io.modelcontextprotocol/tasks`.
+//! Tasks: calls that outlive their request. The extension `io.modelcontextprotocol/tasks`, and the two earlier forms of tasks as
+//! other views of the same tasks (`form.rs`).
 //!
 //! ```text
 //!  tools/call ──▶ start: a row with a snapshot ──▶ the client has the id
@@ -19,10 +20,16 @@
 //! state stays in the row. So a task that is promoted, recovered after a crash, or taken over by another process begins its next leg
 //! in the same way.
 
+mod earlier;
+mod form;
 mod id;
+mod list;
 mod next;
+mod notify;
+mod pushed;
 mod questions;
 mod requests;
+mod result;
 mod run;
 mod run_leg;
 mod snapshot;
@@ -31,7 +38,12 @@ mod view;
 mod wake;
 mod watch;
 
+pub(crate) use earlier::{cancel as cancel_earlier, get as get_earlier, input_response};
+pub(crate) use form::{TaskForm, may_promote};
+pub(crate) use list::list;
+pub(crate) use notify::notify;
 pub(crate) use requests::{cancel, get, update};
+pub(crate) use result::{TaskResult, result};
 pub(crate) use start::{promote, required, start};
 pub(crate) use wake::begin;
 pub(crate) use watch::TaskWatch;

@@ -14,15 +14,15 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// The settings of a tool, by its name.
-type SettingsOf<'a> = &'a (dyn Fn(&str) -> Option<&'a Settings> + Sync);
+pub(crate) type SettingsOf<'a> = &'a (dyn Fn(&str) -> Option<&'a Settings> + Sync);
 
 /// A task of the caller.
-struct Addressed<'s> {
-    tasks: &'s Tasks,
-    key: TaskKey,
-    row: TaskRow,
-    snapshot: Snapshot,
-    principal: Option<Principal>,
+pub(super) struct Addressed<'s> {
+    pub(super) tasks: &'s Tasks,
+    pub(super) key: TaskKey,
+    pub(super) row: TaskRow,
+    pub(super) snapshot: Snapshot,
+    pub(super) principal: Option<Principal>,
 }
 
 /// Returns the state of a task.
@@ -44,9 +44,22 @@ pub(crate) async fn update(
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
     let addressed = addressed(server, request, caller, settings).await?;
+    answer(server, &addressed, &responses(request)?, settings).await
+}
+
+/// Returns the answers in a request.
+pub(super) fn responses(request: &Request<'_>) -> Result<InputResponses, Refusal> {
     let text = request.params.input_responses.map_or("", RawValue::get);
-    let responses: InputResponses =
-        serde_json::from_str(text).map_err(|_| Refusal::params("params.inputResponses must be an object"))?;
+    serde_json::from_str(text).map_err(|_| Refusal::params("params.inputResponses must be an object"))
+}
+
+/// Sends those of the answers to a task that belong to open questions.
+pub(super) async fn answer(
+    server: &Arc<Runtime>,
+    addressed: &Addressed<'_>,
+    responses: &InputResponses,
+    settings: SettingsOf<'_>,
+) -> Result<(), Refusal> {
     let view = view::detailed(server, addressed.key, &addressed.row, addressed.snapshot.clone());
     let open = view.input_requests().cloned().unwrap_or_default();
     let answers: Vec<(String, Box<RawValue>)> = responses
@@ -61,7 +74,7 @@ pub(crate) async fn update(
     if tool.is_some_and(|tool| !tool.approved_by.permits(addressed.principal.as_ref())) {
         return Err(Refusal::NotApprover);
     }
-    send(server, &addressed, &Message::Answers(answers)).await
+    send(server, addressed, &Message::Answers(answers)).await
 }
 
 /// Asks to cancel a task. A task that is over stays as it is.
@@ -72,16 +85,24 @@ pub(crate) async fn cancel(
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
     let addressed = addressed(server, request, caller, settings).await?;
-    let is_known = |message: &antiphon_store::TaskMessage| {
-        matches!(Message::open(server, addressed.key, &message.body), Some(Message::Cancel))
-    };
-    if addressed.row.is_final || addressed.row.messages.iter().any(is_known) {
+    if addressed.row.is_final || has_cancel(server, addressed.key, &addressed.row) {
         return Ok(());
     }
     send(server, &addressed, &Message::Cancel).await
 }
 
-async fn send(server: &Arc<Runtime>, addressed: &Addressed<'_>, message: &Message) -> Result<(), Refusal> {
+/// Returns true if a cancellation waits in the queue.
+pub(super) fn has_cancel(server: &Runtime, key: TaskKey, row: &TaskRow) -> bool {
+    row.messages
+        .iter()
+        .any(|message| matches!(Message::open(server, key, &message.body), Some(Message::Cancel)))
+}
+
+pub(super) async fn send(
+    server: &Arc<Runtime>,
+    addressed: &Addressed<'_>,
+    message: &Message,
+) -> Result<(), Refusal> {
     let Addressed { tasks, key, .. } = addressed;
     let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
     match tasks.store.send(*key, &sealed, &tasks.options.limits).await {
@@ -102,23 +123,30 @@ async fn send(server: &Arc<Runtime>, addressed: &Addressed<'_>, message: &Messag
 /// Returns the task that the request names, if it is one of the caller.
 ///
 /// > Servers **MUST** perform authentication and authorization checks on each task-related request
-async fn addressed<'s>(
+pub(super) async fn addressed<'s>(
     server: &'s Arc<Runtime>,
     request: &Request<'_>,
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<Addressed<'s>, Refusal> {
-    // The dispatcher knows the method only if there are tasks.
-    let tasks = server.tasks.as_ref().ok_or_else(|| Refusal::Method(request.method.to_string()))?;
-    // > Servers **MUST** return this error for non-declaring clients issuing `tasks/get`, `tasks/update`, and
-    // > `tasks/cancel` requests.
-    if !request.meta.tasks {
-        return Err(Refusal::TaskExtension);
-    }
-    let principal = server.identified(&request.method, caller)?;
+    // > the `taskId` parameter in the request **MUST** be used as the source of truth for identifying the target task.
     let id = request.params.task_id.as_ref();
     let id = id.ok_or_else(|| Refusal::params("params.taskId is missing"))?;
     let id = StringMember::text(id).ok_or_else(|| Refusal::params("params.taskId must be a string"))?;
+    of_id(server, request, id, caller, settings).await
+}
+
+/// Returns the task with this id, if it is one of the caller.
+pub(super) async fn of_id<'s>(
+    server: &'s Arc<Runtime>,
+    request: &Request<'_>,
+    id: &str,
+    caller: &Caller<'_>,
+    settings: SettingsOf<'_>,
+) -> Result<Addressed<'s>, Refusal> {
+    // The dispatcher knows the method only if there are tasks.
+    let tasks = server.tasks.as_ref().ok_or_else(|| Refusal::Method(request.method.to_string()))?;
+    let principal = server.identified(&request.method, caller)?;
     let key = id::parse(id).ok_or_else(not_found)?;
     let (row, snapshot) = load(server, tasks, key, principal.as_ref()).await?.ok_or_else(not_found)?;
     if let Some(settings) = settings(&snapshot.request.name) {
@@ -134,23 +162,32 @@ pub(super) async fn load(
     key: TaskKey,
     principal: Option<&Principal>,
 ) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
+    let loaded = load_any(server, tasks, key).await?;
+    Ok(loaded.filter(|(_, snapshot)| {
+        let is_of_caller = snapshot.is_of(principal);
+        if !is_of_caller {
+            tracing::warn!(task = %escaped(&key), "a request for a task of another caller: refused as unknown");
+        }
+        is_of_caller
+    }))
+}
+
+/// Returns a task of any caller.
+pub(super) async fn load_any(
+    server: &Runtime,
+    tasks: &Tasks,
+    key: TaskKey,
+) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
     let row = tasks.store.load(key).await.map_err(|error| {
         tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
         Refusal::Store
     })?;
     let Some(row) = row else { return Ok(None) };
     let snapshot = Snapshot::open(server, key, &row.snapshot);
-    let snapshot = snapshot.filter(|snapshot| {
-        let is_of_caller = snapshot.is_of(principal);
-        if !is_of_caller {
-            tracing::warn!(task = %escaped(&key), "a request for a task of another caller: refused as unknown");
-        }
-        is_of_caller
-    });
     Ok(snapshot.map(|snapshot| (row, snapshot)))
 }
 
 /// The same for a task of another caller, so that nobody learns which tasks there are.
-fn not_found() -> Refusal {
+pub(super) fn not_found() -> Refusal {
     Refusal::params("Task not found")
 }

@@ -1,6 +1,12 @@
 //! The creation of tasks.
 
-use super::{id, snapshot::Snapshot, view, wake::wake};
+use super::{
+    form::{TaskForm, ttl},
+    id,
+    snapshot::Snapshot,
+    view,
+    wake::wake,
+};
 use crate::{
     Request, TaskMode, claims::owner, refusal::Refusal, request::admit::LegRequest, runtime::Runtime,
 };
@@ -11,21 +17,36 @@ use std::sync::Arc;
 
 /// Returns true if the request is to become a task before its handler runs.
 ///
+/// In a session the client decides, within the limits of the tool:
+///
+/// > If `execution.taskSupport` is not present or `"forbidden"`, [..] Servers **SHOULD** return a `-32601` (Method not found)
+/// > error if a client attempts to do so.
+///
+/// > If `execution.taskSupport` is `"required"`, clients **MUST** invoke the tool as a task. Servers **MUST** return a `-32601`
+/// > (Method not found) error if a client does not attempt to do so.
+///
+/// With the extension the tool decides:
+///
 /// > If a server is unable to service a request to a client that does not declare this extension capability without returning
 /// > `CreateTaskResult`, the server **MUST** return an error with the code `-32021`
-pub(crate) fn required(leg: &LegRequest<'_>) -> Result<bool, Refusal> {
-    let request = leg.request;
-    if leg.settings.task != TaskMode::Required || leg.caller.task.is_some() {
+pub(crate) fn required(server: &Runtime, leg: &LegRequest<'_>) -> Result<bool, Refusal> {
+    if leg.caller.task.is_some() {
         return Ok(false);
     }
-    if request.session.is_some() {
-        return Err(Refusal::TaskOnly { tool: leg.target.to_owned() });
+    let (request, tool) = (leg.request, || leg.target.to_owned());
+    let wished = TaskForm::wished(server, request);
+    match (leg.settings.task, wished) {
+        (TaskMode::Never, Some(_)) => Err(Refusal::TaskForbidden { tool: tool() }),
+        (TaskMode::Never, None) => Ok(false),
+        (TaskMode::Optional, wished) => Ok(wished == Some(TaskForm::Session)),
+        (TaskMode::Required, None) if request.session.is_some() => {
+            let has_tasks = TaskForm::of(server, request).is_some();
+            Err(Refusal::TaskOnly { tool: tool(), has_tasks })
+        }
+        (TaskMode::Required, None) if !request.meta.tasks => Err(Refusal::TaskExtension),
+        // A call that began before every call of the tool was a task goes on as it began.
+        (TaskMode::Required, _) => Ok(request.params.request_state.is_none()),
     }
-    if !request.meta.tasks {
-        return Err(Refusal::TaskExtension);
-    }
-    // A call that began before every call of the tool was a task goes on as it began.
-    Ok(request.params.request_state.is_none())
 }
 
 /// Creates the task of a request whose handler has not run.
@@ -64,19 +85,23 @@ async fn create(
     round: Option<&InputRequiredResult>,
 ) -> Result<CreateTaskResult, Refusal> {
     let tasks = server.tasks.as_ref().ok_or(Refusal::Internal)?;
-    let mut snapshot = Snapshot::new(server, request, name, principal, tasks.options.ttl);
+    let ttl = ttl(server, request)?;
+    let mut snapshot = Snapshot::new(server, request, name, principal, ttl);
     if let Some(round) = round {
         snapshot.state = round.request_state().map(ToOwned::to_owned);
         snapshot.questions.replace(round.input_requests().iter());
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
-    let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl: tasks.options.ttl };
+    let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl };
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
     tasks.store.create(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
     tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
+    if let Some(session) = &request.session {
+        session.note_task(key);
+    }
     wake(server, key);
     Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))
 }

@@ -11,6 +11,48 @@ use tokio::sync::broadcast::{self, error::RecvError};
 /// The time between two looks at tasks that other processes may change.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The changes of tasks, for a request that waits for one of them.
+pub(super) struct Changes {
+    changes: broadcast::Receiver<TaskKey>,
+    is_local: bool,
+}
+
+impl Changes {
+    /// Returns the changes from now on.
+    pub(super) fn of(tasks: &Tasks) -> Self {
+        Self { changes: tasks.changes(), is_local: tasks.store.reach() == StoreReach::Process }
+    }
+
+    /// Waits for the next task that has changed in this process. Changes may be missed.
+    pub(super) async fn next(&mut self) -> TaskKey {
+        loop {
+            match self.changes.recv().await {
+                Ok(key) => return key,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// Waits until this task may have changed.
+    pub(super) async fn of_task(&mut self, task: TaskKey) {
+        loop {
+            let is_local = self.is_local;
+            let look = async move {
+                if is_local { std::future::pending().await } else { tokio::time::sleep(LOOK).await }
+            };
+            tokio::select! {
+                changed = self.changes.recv() => match changed {
+                    Ok(key) if key != task => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => return,
+                    Err(RecvError::Closed) => std::future::pending().await,
+                },
+                () = look => return,
+            }
+        }
+    }
+}
+
 /// The tasks that a subscription watches.
 pub(crate) struct TaskWatch {
     server: Arc<Runtime>,

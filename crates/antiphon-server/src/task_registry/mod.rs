@@ -1,11 +1,12 @@
 //! The tasks of a server: their store, their settings, and those that this process runs now.
 
 pub(crate) mod active;
+pub(crate) mod asked;
 mod options;
 
-use self::active::ActiveTasks;
 pub use self::options::TaskOptions;
 pub(crate) use self::options::TaskSettings;
+use self::{active::ActiveTasks, asked::AskedQuestions};
 use crate::{BuildError, refusal::Refusal, task_leg::TaskLeg};
 use antiphon_store::{CallStore, MemoryTasks, StoreReach, TaskKey, TaskStore};
 use futures_util::future::BoxFuture;
@@ -41,6 +42,10 @@ pub(crate) struct Tasks {
     /// The places of the tasks that run at once.
     pub(crate) places: Arc<Semaphore>,
     pub(crate) legs: Box<dyn RunLeg>,
+    /// True if requests of the draft are served.
+    pub(crate) is_draft: bool,
+    /// The questions that are with the client of a session.
+    pub(crate) asked: Arc<AskedQuestions>,
     changes: broadcast::Sender<TaskKey>,
     has_begun: AtomicBool,
 }
@@ -53,7 +58,7 @@ impl Tasks {
         is_single: bool,
         legs: Box<dyn RunLeg>,
     ) -> Result<Self, BuildError> {
-        let TaskSettings { store, options } = settings;
+        let TaskSettings { store, options, is_draft } = settings;
         let store = store.or_else(|| calls.and_then(|calls| calls.tasks()));
         let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::new()));
         if store.reach() == StoreReach::Process && !is_single {
@@ -68,8 +73,23 @@ impl Tasks {
         }
         let places = Arc::new(Semaphore::new(options.running.min(Semaphore::MAX_PERMITS)));
         let changes = broadcast::Sender::new(CHANGES);
+        let sender = changes.clone();
+        let asked = AskedQuestions::new(Box::new(move |task| {
+            // Another request may wait for the question.
+            let _ = sender.send(task);
+        }));
         let has_begun = AtomicBool::new(false);
-        Ok(Self { store, options, active: ActiveTasks::new(), places, legs, changes, has_begun })
+        Ok(Self {
+            store,
+            options,
+            active: ActiveTasks::new(),
+            places,
+            legs,
+            is_draft,
+            asked,
+            changes,
+            has_begun,
+        })
     }
 
     /// Returns true for the first call: the process is to look for tasks that are due.

@@ -84,4 +84,6 @@ impl TaskOptions {
 pub(crate) struct TaskSettings {
     pub(crate) store: Option<Arc<dyn TaskStore>>,
     pub(crate) options: TaskOptions,
+    /// True if requests of the draft are served.
+    pub(crate) is_draft: bool,
 }

@@ -229,6 +229,9 @@ pub struct TasksCapability {
 }
 
 impl TasksCapability {
+    /// Everything that a server can declare.
+    pub const ALL: Self = Self { list: true, cancel: true, tools_call: true };
+
     /// Returns the capability as the value of the member `tasks`.
     pub fn to_value(self) -> Value {
         let mut members = Map::new();

@@ -34,25 +34,29 @@ impl TaskClient {
 
     /// The same client, for another user.
     pub fn user(&self, user: &'static str) -> Self {
-        Self { user: Some(user), ..Self::of(self.server.clone()) }
+        Self { user: Some(user), declares: self.declares, ..Self::of(self.server.clone()) }
     }
 
     /// The same client, without the extension.
     pub fn without_extension(&self) -> Self {
-        Self { declares: false, ..Self::of(self.server.clone()) }
+        Self { declares: false, user: self.user, ..Self::of(self.server.clone()) }
     }
 
     /// Sends a request. Returns the response.
     pub async fn send(&self, method: &str, params: Value) -> Value {
+        self.send_with(method, params, json!({})).await
+    }
+
+    /// Sends a request with these members of `_meta` beside the required ones. Returns the response.
+    pub async fn send_with(&self, method: &str, params: Value, meta: Value) -> Value {
         let mut capabilities = json!({"elicitation": {"form": {}, "url": {}}});
         if self.declares {
             capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
         }
         let mut params = params;
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        });
+        params["_meta"] = meta;
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
         let mut headers = http::HeaderMap::new();

@@ -2,7 +2,7 @@
 
 use crate::{
     call::{Pushed, in_session::ids::ElicitationIds},
-    session::{AskEnd, OutboundRequest, not_answered, too_late},
+    session::{AskEnd, OutboundRequest, Question, not_answered, too_late},
 };
 use antiphon_engine::{Limits, Record, StopReason};
 use antiphon_wire::{InputRequest, InputRequests};
@@ -35,7 +35,8 @@ impl<'a> PendingRound<'a> {
 
     fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), StopReason> {
         let Pushed { session, outbox, scopes, wait, .. } = self.pushed;
-        let outbound = OutboundRequest::send(session, outbox, scopes, request, self.ids.get(key), *wait);
+        let question = Question { request, elicitation_id: self.ids.get(key), related_task: None };
+        let outbound = OutboundRequest::send(session, outbox, scopes, &question, *wait);
         self.pending.push((key.to_owned(), outbound.map_err(StopReason::Author)?));
         Ok(())
     }

@@ -1,0 +1,87 @@
+//! `tasks/list` in the forms of sessions and of the draft.
+
+use super::{
+    earlier, id,
+    requests::{SettingsOf, load},
+};
+use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, task_registry::Tasks};
+use antiphon_seal::Principal;
+use antiphon_store::TaskKey;
+use antiphon_wire::{ListTasksResult, escaped};
+use serde::Deserialize;
+use std::{borrow::Cow, sync::Arc};
+
+/// The number of tasks on a page, if the server sets none.
+const PAGE: usize = 50;
+
+/// Returns a page of the caller's tasks.
+///
+/// All anonymous callers are one owner. So an anonymous caller gets the tasks that its session has created, and without a session
+/// none.
+///
+/// > receivers **MUST** ensure the returned task list includes only tasks associated with the requestor's authorization context.
+pub(crate) async fn list(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+    settings: SettingsOf<'_>,
+    page_size: Option<usize>,
+) -> Result<ListTasksResult, Refusal> {
+    let tasks = server.tasks.as_ref().ok_or_else(|| Refusal::Method(request.method.to_string()))?;
+    let after = cursor(request)?;
+    let principal = server.identified(&request.method, caller)?;
+    let size = page_size.unwrap_or(PAGE);
+    // One more than the page has, to see whether there is another page.
+    let mut keys = match (&principal, &request.session) {
+        (None, Some(session)) => session.tasks_after(after, size + 1),
+        (None, None) => Vec::new(),
+        (Some(principal), _) => of_principal(server, tasks, principal, after, size + 1).await?,
+    };
+    // > Receivers **MUST** include a `nextCursor` in the response if more tasks are available.
+    let has_more = keys.len() > size;
+    keys.truncate(size);
+    let next = keys.last().filter(|_| has_more).map(|key| id::text(*key));
+    let mut page = Vec::with_capacity(keys.len());
+    for key in keys {
+        let Some((row, snapshot)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
+        // The caller could not get such a task.
+        let scopes = settings(&snapshot.request.name).map(|settings| &settings.scopes);
+        if scopes.is_none_or(|scopes| caller.has_scopes(scopes)) {
+            page.push(earlier::task(server, key, &row, &snapshot).task);
+        }
+    }
+    Ok(ListTasksResult::new(page, next))
+}
+
+/// Returns the tasks of a principal after this key, in the order of their keys.
+async fn of_principal(
+    server: &Arc<Runtime>,
+    tasks: &Tasks,
+    principal: &Principal,
+    after: Option<TaskKey>,
+    at_most: usize,
+) -> Result<Vec<TaskKey>, Refusal> {
+    let all = tasks.store.list(usize::MAX).await.map_err(|error| {
+        tracing::error!(error = %escaped(&error), "the tasks of a caller cannot be listed");
+        Refusal::Store
+    })?;
+    let mut keys: Vec<TaskKey> = all.into_iter().map(|summary| summary.task).collect();
+    keys.sort_unstable();
+    keys.retain(|task| after.is_none_or(|after| *task > after));
+    let mut own = Vec::new();
+    for key in keys {
+        if own.len() < at_most && load(server, tasks, key, Some(principal)).await?.is_some() {
+            own.push(key);
+        }
+    }
+    Ok(own)
+}
+
+/// > Invalid or nonexistent cursor in `tasks/list`: `-32602` (Invalid params)
+fn cursor(request: &Request<'_>) -> Result<Option<TaskKey>, Refusal> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    let Some(cursor) = request.params.cursor else { return Ok(None) };
+    let text = serde_json::from_str(cursor.get()).ok().and_then(|Text(text)| id::parse(&text));
+    text.map(Some).ok_or_else(|| Refusal::params("Invalid cursor"))
+}

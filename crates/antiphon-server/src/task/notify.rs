@@ -1,0 +1,53 @@
+//! `notifications/tasks/status` in sessions.
+
+use super::{earlier, requests::load_any, watch::Changes};
+use crate::{
+    outbox::{MessageKind, Outbox},
+    runtime::Runtime,
+    session::Session,
+};
+use antiphon_store::TaskKey;
+use antiphon_wire::{LegacyTask, TaskStatus, escaped, method, write_notification};
+use std::{collections::HashMap, sync::Arc};
+
+/// A status, and its text.
+type Shown = (TaskStatus, Option<String>);
+
+/// Sends each change of the status of the tasks that the session has created. The future does not end.
+///
+/// > When a task status changes, receivers **MAY** send a `notifications/tasks/status` notification to inform the requestor of
+/// > the change.
+pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Outbox) {
+    let Some(tasks) = server.tasks.as_ref().filter(|_| session.has_tasks()) else {
+        return std::future::pending().await;
+    };
+    let mut changes = Changes::of(tasks);
+    let mut shown: HashMap<TaskKey, Shown> = HashMap::new();
+    loop {
+        let key = changes.next().await;
+        if !session.has_created(key) {
+            continue;
+        }
+        // The session has created the task, so it belongs to the caller of the session.
+        let Ok(Some((row, snapshot))) = load_any(server, tasks, key).await else { continue };
+        let task = earlier::task(server, key, &row, &snapshot);
+        let now = (task.task.status, task.task.status_message.clone());
+        // > Tasks **MUST** begin in the `working` status when created.
+        let before = shown.insert(key, now.clone()).unwrap_or((TaskStatus::Working, None));
+        if now != before {
+            send(outbox, &task);
+        }
+    }
+}
+
+fn send(outbox: &Outbox, task: &LegacyTask) {
+    match write_notification(method::TASKS_STATUS, task) {
+        // > Requestors **MUST NOT** rely on receiving this notifications, as it is optional.
+        //
+        // A client that reads slowly loses some, as it loses log messages.
+        Ok(bytes) => outbox.push(MessageKind::Log, bytes),
+        Err(fault) => {
+            tracing::error!(fault = %escaped(&fault), "the status of a task cannot be written as JSON");
+        }
+    }
+}
