@@ -14,7 +14,7 @@ use crate::{
     session_questions,
     target::Target,
 };
-use antiphon::client::{Call, Client, ClientBuilder, PendingCall};
+use antiphon::client::{Call, Client, ClientBuilder, PendingCall, TaskShape};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path, time::Duration};
@@ -153,7 +153,12 @@ async fn connected(
             );
         }
     }
-    if let Outcome::Task { .. } = &outcome {
+    if let Outcome::Task { handle, .. } = &outcome {
+        if handle.shape() == TaskShape::Session {
+            console::hint(
+                "The task was made in a session, which has ended: not every server finds it again.",
+            );
+        }
         console::hint("The id of the task may be all that is needed to read it: protect it like a password.");
     }
     outcome

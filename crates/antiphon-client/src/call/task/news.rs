@@ -1,6 +1,7 @@
 //! The changes of a task that the server reports by itself.
 
 use crate::{
+    asks::questions::Origin,
     call::task_shape::TaskShape,
     session::{
         connection::Connection,
@@ -30,8 +31,16 @@ pub(crate) enum NewsSource {
 
 impl NewsSource {
     /// Subscribes to the changes of the task, as far as the client does that and the server is known.
-    pub(crate) fn new(connection: &Arc<Connection>, task_id: &str, shape: TaskShape) -> Self {
+    ///
+    /// `call`: the call that the questions of the task belong to.
+    pub(crate) fn new(
+        connection: &Arc<Connection>,
+        task_id: &str,
+        shape: TaskShape,
+        call: &Arc<Origin>,
+    ) -> Self {
         if let Some(session) = connection.current_session() {
+            session.add_task_call(task_id, call);
             return Self::Session(StatusListener::new(&session, task_id));
         }
         if !connection.core.task_notifications || !connection.is_modern() || shape == TaskShape::Draft {

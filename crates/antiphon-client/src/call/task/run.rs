@@ -94,22 +94,22 @@ impl<'a> TaskRun<'a> {
     ) -> Self {
         let connection = &tools.lists.connection;
         let core = &*connection.core;
-        let origin = Origin {
+        let origin = Arc::new(Origin {
             server: handle.server().clone(),
             method: method::TOOLS_CALL,
             target: handle.tool().unwrap_or_default().to_owned(),
             arguments,
-        };
+        });
         let timeout = options.leg_timeout.unwrap_or(core.bounds.leg_timeout);
         let (age, has_unchecked, shape) = (handle.age(), !handle.unsent().is_empty(), handle.shape());
         let mut run = Self {
             core,
             requests: TaskRequests { connection, timeout, shape },
-            news: NewsSource::new(connection, handle.task_id(), shape),
+            news: NewsSource::new(connection, handle.task_id(), shape, &origin),
             handle,
             options,
-            callbacks: TaskCallbacks::new(&core.handlers, origin.clone()),
-            origin: Arc::new(origin),
+            callbacks: TaskCallbacks::new(&core.handlers, Origin::clone(&origin)),
+            origin,
             rounds,
             held: Vec::new(),
             has_unchecked,
