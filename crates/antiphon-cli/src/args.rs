@@ -8,7 +8,7 @@ mod task;
 pub(crate) use keys::{KeygenArgs, ReceiptCommand, VerifyArgs};
 pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
-pub(crate) use task::{TaskArgs, TaskCommand};
+pub(crate) use task::{CallTaskArgs, TaskArgs, TaskCommand};
 
 use crate::notifications;
 use antiphon::wire::LogLevel;
@@ -59,9 +59,8 @@ pub(crate) enum Command {
         tool: String,
         #[command(flatten)]
         arguments: ArgumentArgs,
-        /// If the server makes a task of the call, print the id of the task and stop; `task` continues it
-        #[arg(long)]
-        detach: bool,
+        #[command(flatten)]
+        task: CallTaskArgs,
         #[command(flatten)]
         call_args: CallArgs,
         #[command(flatten)]

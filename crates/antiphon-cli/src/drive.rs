@@ -9,7 +9,7 @@ use crate::{
     sanitize,
 };
 use antiphon::{
-    client::{Call, CallProgress, Client, ClientTask, Finished, PendingCall},
+    client::{Call, CallProgress, Client, ClientTask, Era, Finished, PendingCall, TaskShape},
     wire::{ElicitRequest, InputRequest},
 };
 use std::time::{Duration, Instant};
@@ -54,6 +54,10 @@ async fn walk(
     answers: &mut AnswerFlags,
     Driving { once, detach, wait }: Driving,
 ) -> Result<Outcome, Failure> {
+    // On a session, the list of tools says if a call may be a task.
+    if detach && client.discover().await.is_ok() && client.era() == Some(Era::Legacy) {
+        client.list_tools().await?;
+    }
     let (mut step, mut legs) = match start {
         Start::New(call) => (client.begin(call).await?, 1),
         Start::Resume(pending) => (CallProgress::Pending(pending), 0),
@@ -112,8 +116,14 @@ async fn walk(
 
 /// Follows a task to its end. The callbacks of the client answer its questions.
 pub(crate) async fn follow(mut task: ClientTask, answers: &AnswerFlags) -> Result<Outcome, Failure> {
+    // An id alone does not say in which form the server speaks about the task.
+    if task.handle().tool().is_none() {
+        task.get().await?;
+    }
     // The questions of a task have keys, unlike those of a session.
-    answers.set_keyed();
+    if task.handle().shape() != TaskShape::Session {
+        answers.set_keyed();
+    }
     match task.wait().await {
         Ok(result) => Ok(Outcome::Done(Finished::Tool(result))),
         Err(error) => match (answers.take_unanswered(), error.task()) {

@@ -57,6 +57,8 @@ pub struct ClientBuilder {
     caches: bool,
     checks_output: bool,
     tasks: bool,
+    task_notifications: bool,
+    draft_tasks: bool,
 }
 
 impl Client {
@@ -90,6 +92,8 @@ impl ClientBuilder {
             caches: true,
             checks_output: true,
             tasks: true,
+            task_notifications: false,
+            draft_tasks: false,
         }
     }
 
@@ -241,9 +245,37 @@ impl ClientBuilder {
     ///
     /// A server may then make a task of a tool call, which continues without its request. [`Client::call_tool`] gets the task
     /// until it has its result; [`Client::begin`] returns a [`TaskHandle`](crate::TaskHandle). With `false`, a server that can
-    /// run a tool as a task only refuses the call. On a session of a legacy server there are no such tasks.
+    /// run a tool as a task only refuses the call.
+    ///
+    /// On a session of 2025-11-25 the client decides: a tool whose `execution.taskSupport` is `required` is called as a task,
+    /// and one whose support is `optional` if the call is made with [`begin`](Client::begin) and the list of tools was read
+    /// before. With `false`, no call is.
     pub fn tasks(mut self, on: bool) -> Self {
         self.tasks = on;
+        self
+    }
+
+    /// Sets whether calls that became tasks subscribe to the changes of their tasks. Default: `false`; they poll.
+    ///
+    /// All waiting tasks of the client share one subscription, which is open only while any of them waits. Each task is still
+    /// polled at a long interval. If the server reports no tasks, or the subscription breaks, its tasks are polled as without
+    /// it. Set it for long tasks: a result then arrives at once, and the server receives few polls. Over HTTP/1.1 the
+    /// subscription occupies one connection, and a proxy must let events through, which is why polling is the default.
+    ///
+    /// > Servers **MAY** push `notifications/tasks`
+    pub fn task_notifications(mut self, on: bool) -> Self {
+        self.task_notifications = on;
+        self
+    }
+
+    /// Sets whether the client also speaks the draft of tasks before the extension, on servers of 2026-07-28. Default: `false`.
+    ///
+    /// Each tool call then carries `task`, unless the list of tools says that the tool has no tasks, and does not declare the
+    /// extension. A server that speaks the draft answers with a nested task; its questions come with `tasks/result`, and
+    /// `tasks/input_response` answers them. The draft was never released. Other servers ignore the member; one that has the
+    /// extension then makes no task of the call.
+    pub fn draft_tasks(mut self, on: bool) -> Self {
+        self.draft_tasks = on;
         self
     }
 
@@ -374,9 +406,11 @@ impl ClientBuilder {
             version,
             caches: self.caches,
             tasks: self.tasks,
+            task_notifications: self.task_notifications,
+            draft_tasks: self.draft_tasks,
         });
         let connection = Connection::new(Arc::new(core), Arc::new(transport), self.mode);
-        Client::new(ServerTools::new(ServerLists { connection }, self.checks_output))
+        Client::new(ServerTools::new(ServerLists { connection: Arc::new(connection) }, self.checks_output))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
         rounds::Run,
         task::control::ClientTask,
         task_handle::TaskHandle,
+        task_shape::TaskShape,
     },
     identity::ServerIdentity,
     lists::{
@@ -26,10 +27,10 @@ use crate::{
 };
 use antiphon_wire::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
-    CompletionReference, DiscoverResult, GetPromptResult, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, Prompt, ProtocolVersion, ReadResourceResult, RequestId,
-    Resource, ResourceTemplate, ServerCapabilities, SubscriptionFilter, Tool, escaped, method,
-    write_notification, write_request,
+    CompletionReference, DiscoverResult, GetPromptResult, Implementation, LegacyTask, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListTasksResult, Prompt, ProtocolVersion,
+    ReadResourceResult, RequestId, Resource, ResourceTemplate, ServerCapabilities, SubscriptionFilter, Task,
+    Tool, escaped, method, write_notification, write_request,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc};
@@ -93,7 +94,9 @@ impl Client {
     /// Makes a call up to its first question, if it has one. No callback runs.
     ///
     /// On a session of a legacy server, questions arrive while the call runs: the callbacks answer them, and the call continues
-    /// to its end. Only URLs that must be opened first (`-32042`) make the call a pending call there.
+    /// to its end. Only URLs that must be opened first (`-32042`) make the call a pending call there. In a session of
+    /// 2025-11-25 a tool may become a task: one whose support for tasks is `required`, or `optional` if the list of tools was
+    /// read before.
     ///
     /// # Errors
     /// As [`call_tool`](Self::call_tool).
@@ -127,7 +130,8 @@ impl Client {
     /// A task of the server, by its id alone. Sends nothing. A [`TaskHandle`] also has the keys that were answered; without it, a
     /// question whose answer was sent may be asked once more.
     pub fn attach(&self, task_id: impl Into<String>) -> ClientTask {
-        self.task(TaskHandle::of_id(self.server(), task_id.into()))
+        let shape = if self.core().draft_tasks { TaskShape::Draft } else { TaskShape::Extension };
+        self.task(TaskHandle::of_id(self.server(), task_id.into(), shape))
     }
 
     /// The server: its target and, once a result named it, its name.
@@ -256,6 +260,17 @@ impl Client {
             (page.resource_templates, page.next_cursor)
         })
         .await
+    }
+
+    /// Lists every task of this client, page after page: on a session of 2025-11-25 whose server lists tasks, and on servers
+    /// that speak the draft. The extension has no list.
+    ///
+    /// # Errors
+    /// [`ClientError`]; [`is_not_found`](ClientError::is_not_found) if the server lists no tasks.
+    pub async fn list_tasks(&self) -> Result<Vec<Task>, ClientError> {
+        let tasks =
+            self.list(method::TASKS_LIST, |page: ListTasksResult| (page.tasks, page.next_cursor)).await?;
+        Ok(tasks.into_iter().map(|LegacyTask { task, .. }| task).collect())
     }
 
     /// Suggestions for an argument of a prompt, or a variable of a resource template, as far as it is typed.

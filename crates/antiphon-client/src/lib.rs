@@ -68,6 +68,15 @@
 //! [`Call::cancel_on_error`] sends `tasks/cancel` first. [`SubscriptionFilter::task`](antiphon_wire::SubscriptionFilter::task)
 //! subscribes to the states of a task. [`ClientBuilder::tasks`] switches tasks off.
 //!
+//! With [`ClientBuilder::task_notifications`], calls that became tasks share one subscription (`session/task_stream`): the server
+//! reports their states, and they are polled once a minute only. If there are no reports, they are polled as usual.
+//!
+//! Servers speak about tasks in two further forms ([`TaskShape`]). In a session of 2025-11-25 the client asks for the task: it
+//! sends `task` with calls of the tools that require one, and with [`Client::begin`] of those that allow one, as the latest list
+//! says. If an unlisted tool is refused, the client lists the tools, and calls a tool that requires a task again as one. In the
+//! draft before the extension ([`ClientBuilder::draft_tasks`]), each call asks for a task. Methods, callbacks and errors are the
+//! same in every form.
+//!
 //! # Errors
 //!
 //! There is one error, [`ClientError`]. Its predicates show the caller's next action: after
@@ -85,7 +94,7 @@
 //! does not count for timeouts. A question that is not supported here is refused with the error of the session's
 //! version (`-32601`, `-32602`), and the call continues. A callback that fails ends the call.
 //!
-//! On a session, [`Client::begin`] also runs the callbacks, because such a call cannot wait. It returns a [`PendingCall`] only
+//! On a session, [`Client::begin`] also runs the callbacks, because such a call cannot wait unless it is a task. It returns a [`PendingCall`] only
 //! for URLs that must be opened before a request is sent again (`-32042`). A pending call of a modern server is not sent to a
 //! session ([`RequestFault::PendingOnSession`]).
 //!
@@ -124,6 +133,7 @@ pub use call::{
     pending::PendingCall,
     task::control::ClientTask,
     task_handle::TaskHandle,
+    task_shape::TaskShape,
 };
 pub use cancel::CancelToken;
 pub use client::Client;

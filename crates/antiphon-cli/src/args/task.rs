@@ -35,6 +35,17 @@ pub(crate) enum TaskCommand {
     },
 }
 
+/// The arguments of a call that may become a task.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct CallTaskArgs {
+    /// If the server makes a task of the call, print the id of the task and stop; `task` continues it
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Ask for a task as in the draft before the extension, on a server that speaks that draft
+    #[arg(long)]
+    pub(crate) draft_tasks: bool,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct TaskArgs {
     /// The id of the task, as `call --detach` prints it; `@FILE` reads the output of `call --detach --json`
@@ -46,6 +57,9 @@ pub(crate) struct TaskArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// The task is one of the draft before the extension; a file of `call --detach --json` says that itself
+    #[arg(long)]
+    pub(crate) draft_tasks: bool,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::{ArgumentArgs, CallArgs, TargetArgs},
+    args::{ArgumentArgs, CallArgs, CallTaskArgs, TargetArgs},
     console,
     drive::{Driving, Start, drive},
     failure::{Exit, Failure},
@@ -14,7 +14,7 @@ use crate::{
     session_questions,
     target::Target,
 };
-use antiphon::client::{Call, Client, ClientBuilder, PendingCall};
+use antiphon::client::{Call, Client, ClientBuilder, PendingCall, TaskShape};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path, time::Duration};
@@ -49,13 +49,13 @@ fn json(arguments: ArgumentArgs) -> Result<Box<RawValue>, Failure> {
 /// Makes a call.
 pub(super) async fn run(
     call: impl FnOnce() -> Result<Call, Failure>,
-    (call_args, detach): (CallArgs, bool),
+    (call_args, task): (CallArgs, CallTaskArgs),
     target: &TargetArgs,
     log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
     let legs = LegObserver::new(log);
     let start = call().and_then(|call| Ok((Start::New(call), Target::required(target)?)));
-    finish(start, (call_args, detach), target, &legs).await
+    finish(start, (call_args, task), target, &legs).await
 }
 
 /// Continues a pending call.
@@ -74,13 +74,13 @@ pub(super) async fn resume(
         legs.add_rounds(pending.round());
         Ok((Start::Resume(pending), server))
     });
-    finish(start, (call_args, false), target, &legs).await
+    finish(start, (call_args, CallTaskArgs::default()), target, &legs).await
 }
 
 /// Drives the call and prints its outcome, also a failure.
 async fn finish(
     start: Result<(Start, Target), Failure>,
-    (call_args, detach): (CallArgs, bool),
+    (call_args, task): (CallArgs, CallTaskArgs),
     target: &TargetArgs,
     legs: &LegObserver,
 ) -> Result<Exit, Failure> {
@@ -96,14 +96,15 @@ async fn finish(
             let answers = answers.with_client_answers(call_args.client);
             let is_child = server.is_child();
             let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
-                let builder = notifications::attach(builder, call_args.log_level);
+                let builder =
+                    notifications::attach(builder, call_args.log_level).draft_tasks(task.draft_tasks);
                 let builder = with_wait(builder, target.timeout, wait).declare(answers.asks());
                 // With `--once` the call cannot be in a session, where a question would wait.
                 if call_args.once { builder } else { session_questions::attach(builder, &answers) }
             });
             match client {
                 Ok(client) => {
-                    let driving = Driving { once: call_args.once, detach, wait };
+                    let driving = Driving { once: call_args.once, detach: task.detach, wait };
                     connected(start, &client, is_child, answers, driving).await
                 }
                 Err(failure) => Outcome::Failed(failure),
@@ -152,7 +153,12 @@ async fn connected(
             );
         }
     }
-    if let Outcome::Task { .. } = &outcome {
+    if let Outcome::Task { handle, .. } = &outcome {
+        if handle.shape() == TaskShape::Session {
+            console::hint(
+                "The task was made in a session, which has ended: not every server finds it again.",
+            );
+        }
         console::hint("The id of the task may be all that is needed to read it: protect it like a password.");
     }
     outcome

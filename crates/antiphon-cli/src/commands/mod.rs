@@ -14,7 +14,7 @@ mod serve;
 mod task;
 
 use crate::{
-    args::{Cli, Command, ReceiptCommand},
+    args::{CallTaskArgs, Cli, Command, ReceiptCommand},
     console,
     failure::{Exit, Failure},
 };
@@ -65,18 +65,19 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Demo { answers, store } => demo::demo(answers, &store).await,
         Command::ServeDemo(args) => serve::serve(args).await,
-        Command::Call { tool, arguments, detach, call_args, target } => {
-            call::run(|| call::tool(tool, arguments), (call_args, detach), &target, log).await
+        Command::Call { tool, arguments, task, call_args, target } => {
+            call::run(|| call::tool(tool, arguments), (call_args, task), &target, log).await
         }
         Command::Task(command) => task::task(command, log).await,
         Command::Calls { answers, client, wait, target } => {
             calls::calls(answers, client, wait, &target, log).await
         }
         Command::Prompt { name, arguments, call_args, target } => {
-            call::run(|| call::prompt(name, arguments), (call_args, false), &target, log).await
+            call::run(|| call::prompt(name, arguments), (call_args, CallTaskArgs::default()), &target, log)
+                .await
         }
         Command::Read { uri, call_args, target } => {
-            call::run(|| Ok(call::resource(uri)), (call_args, false), &target, log).await
+            call::run(|| Ok(call::resource(uri)), (call_args, CallTaskArgs::default()), &target, log).await
         }
         Command::Resume { file, call_args, target } => call::resume(&file, call_args, &target, log).await,
         Command::Tools(args) => list::tools(&args, log).await,

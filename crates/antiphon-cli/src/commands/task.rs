@@ -131,7 +131,8 @@ async fn with_task(
     let server = server_of(stored.as_ref(), &args.target)?;
     let TargetArgs { timeout, mode, .. } = args.target;
     let client = server.connect(timeout, mode, &LegObserver::new(log), |builder| {
-        let builder = notifications::attach(builder, None).declare(answers.asks());
+        let builder =
+            notifications::attach(builder, None).declare(answers.asks()).draft_tasks(args.draft_tasks);
         session_questions::attach(builder, answers)
     })?;
     let exit = work(task_of(&client, stored, args.task)).await;

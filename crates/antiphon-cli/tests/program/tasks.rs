@@ -53,14 +53,15 @@ fn serve(connection: TcpStream, states: &Mutex<VecDeque<Value>>, log: &Mutex<Vec
             None => method.to_owned(),
         });
         let result = match method {
+            "tools/call" if params.get("task").is_some() => json!({"task": draft("Working")}),
             "tools/call" => with(state("working"), json!({"resultType": "task"})),
-            "tasks/get" => {
+            "tasks/get" | "tasks/result" => {
                 let mut states = states.lock().unwrap();
                 let next = states.front().unwrap().clone();
                 if states.len() > 1 {
                     states.pop_front();
                 }
-                with(next, json!({"resultType": "complete"}))
+                if method == "tasks/get" { with(next, json!({"resultType": "complete"})) } else { next }
             }
             "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}),
             _ => json!({"resultType": "complete"}),
@@ -110,6 +111,11 @@ fn state(status: &str) -> Value {
     })
 }
 
+/// A state as the draft before the extension writes it.
+fn draft(status: &str) -> Value {
+    json!({"taskId": ID, "status": status, "createdAt": "2026-01-27T03:32:48Z", "ttl": 60000, "pollInterval": 50})
+}
+
 fn working(message: &str) -> Value {
     with(state("working"), json!({"statusMessage": message}))
 }
@@ -144,7 +150,7 @@ fn a_call_follows_its_task_and_answers_its_questions() {
 fn a_detached_call_prints_its_task() {
     let server = TaskServer::start(&[asks(&["where"]), done()]);
     server.run(&["call", "render", "--detach"]).ends(0, ID);
-    assert_eq!(server.received(), ["tools/call"]);
+    assert_eq!(server.received(), ["server/discover", "tools/call"]);
     let printed = server.run(&["call", "render", "--detach", "--json"]);
     let object = printed.json();
     assert_eq!((printed.code, &object["status"]), (0, &json!("task")), "{printed:?}");
@@ -156,6 +162,31 @@ fn a_detached_call_prints_its_task() {
     run(["task", "watch", &file, "--answer", "where.region=eu"]).ends(0, "rendered");
     let file = format!("@{}", scratch.file("other", "{}").display());
     run(["task", "get", &file]).fails(2, "contains no task");
+}
+
+/// A handle of the draft is followed in its form, without a flag.
+#[test]
+fn a_task_of_the_draft_is_detached_and_followed() {
+    let form = asks(&["where"])["inputRequests"].clone();
+    let result = json!({"content": [{"type": "text", "text": "rendered"}]});
+    let questions = json!({"inputRequests": form});
+    let server = TaskServer::start(&[draft("input_required"), questions, draft("Completed"), result]);
+    let printed = server.run(&["call", "render", "--draft-tasks", "--detach", "--json"]);
+    assert_eq!(printed.json()["task"]["shape"], "draft", "{printed:?}");
+    let scratch = Scratch::new();
+    let file = format!("@{}", scratch.file("task", &printed.stdout).display());
+    run(["task", "watch", &file, "--answer", "where.region=eu"]).ends(0, "rendered");
+    let methods: Vec<String> =
+        server.received().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(
+        methods[methods.len() - 5..],
+        ["tasks/get", "tasks/result", "tasks/input_response", "tasks/get", "tasks/result"]
+    );
+    // By an id alone, the flag names the form.
+    let server =
+        TaskServer::start(&[draft("completed"), json!({"content": [{"type": "text", "text": "rendered"}]})]);
+    let got = server.run(&["task", "get", ID, "--draft-tasks"]);
+    assert_eq!((got.code, got.stdout.as_str()), (0, "completed\nrendered\n"), "{got:?}");
 }
 
 #[test]

@@ -58,6 +58,7 @@ pub struct CallOptions {
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) cancel_on_error: bool,
+    pub(crate) task_ttl: Option<Duration>,
 }
 
 impl CallOptions {
@@ -113,6 +114,14 @@ impl CallOptions {
     #[must_use]
     pub fn cancel_on_error(mut self, on: bool) -> Self {
         self.cancel_on_error = on;
+        self
+    }
+
+    /// Sets the time for which the server should keep the task that the call becomes, from its creation. Default: the server
+    /// decides. Sent on sessions of 2025-11-25 and in the draft; in the extension the server decides alone.
+    #[must_use]
+    pub fn task_ttl(mut self, ttl: Duration) -> Self {
+        self.task_ttl = Some(ttl);
         self
     }
 }
@@ -205,6 +214,13 @@ impl Call {
     #[must_use]
     pub fn cancel_on_error(mut self, on: bool) -> Self {
         self.options = self.options.cancel_on_error(on);
+        self
+    }
+
+    /// The same call, whose task the server should keep for this time: [`CallOptions::task_ttl`].
+    #[must_use]
+    pub fn task_ttl(mut self, ttl: Duration) -> Self {
+        self.options = self.options.task_ttl(ttl);
         self
     }
 

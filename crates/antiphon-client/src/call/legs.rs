@@ -6,6 +6,7 @@ use crate::{
         definition::{Call, CallKind},
         outcome::{Final, Leg},
         pending::Outgoing,
+        task_shape::TaskShape,
         url_required::round_of_urls,
     },
     lists::tools::ServerTools,
@@ -14,9 +15,13 @@ use crate::{
         spec::{BodyWriter, RequestSpec},
     },
 };
-use antiphon_wire::{ErrorCode, InputResponses, Meta, OutcomeFault, RequestId, write_request};
+use antiphon_wire::{
+    CallToolResult, CreateTaskResult, ErrorCode, InputResponses, LegacyCreateTaskResult, Meta, OutcomeFault,
+    RequestId, TaskMetadata, TaskSupport, write_request,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::sync::{Mutex, PoisonError};
 
 /// The place of a leg in its call.
 #[derive(Clone, Copy)]
@@ -28,6 +33,8 @@ pub(crate) struct Position {
 /// Sends the legs of calls.
 pub(crate) struct Legs<'a> {
     pub(crate) tools: &'a ServerTools,
+    /// `true` if the program drives the call, and so can receive a task in the place of a result.
+    pub(crate) by_hand: bool,
 }
 
 impl Legs<'_> {
@@ -49,12 +56,14 @@ impl Legs<'_> {
             on_progress: options.on_progress.as_ref(),
             log_level: options.log_level,
             arguments: call.shared_arguments(),
+            origin: None,
+            draft: call.kind() == CallKind::Tool && self.asks_as_draft(call.name()),
             carries: with.answers.is_some() || with.state.is_some(),
             quiet: false,
         };
-        let write = |id: &RequestId, meta| write_leg(call, with, id, meta);
+        let write = |id: &RequestId, meta| write_leg(call, with, None, id, meta);
         let leg = match call.kind() {
-            CallKind::Tool => self.tool_leg(call, &mut spec, &write).await,
+            CallKind::Tool => self.tool_leg(call, with, &mut spec).await,
             CallKind::Prompt => self
                 .tools
                 .lists
@@ -72,10 +81,12 @@ impl Legs<'_> {
     /// > A client that receives `CreateTaskResult` in response to an unsupported request type **MUST** interpret this as an
     /// > invalid response to the request.
     fn declared_task<T>(&self, call: &Call, leg: Leg<T>) -> Result<Leg<T>, RequestFault> {
-        let Leg::Task(created) = leg else { return Ok(leg) };
+        let Leg::Task(created, shape) = leg else { return Ok(leg) };
         let connection = &self.tools.lists.connection;
-        if call.kind() == CallKind::Tool && connection.core.tasks && connection.current_session().is_none() {
-            return Ok(Leg::Task(created));
+        // The other forms of tasks are read only if the request asked for a task.
+        let is_declared = shape != TaskShape::Extension || connection.current_session().is_none();
+        if call.kind() == CallKind::Tool && connection.core.tasks && is_declared {
+            return Ok(Leg::Task(created, shape));
         }
         Err(task_fault(call.kind(), Some(created.task.task_id)))
     }
@@ -84,32 +95,105 @@ impl Legs<'_> {
     async fn tool_leg<T: Final>(
         &self,
         call: &Call,
+        with: &Outgoing<'_>,
         spec: &mut RequestSpec<'_>,
-        write: &BodyWriter<'_>,
     ) -> Result<Leg<T>, RequestFault> {
         let mut tool = self.tools.known_tool(call.name());
         spec.headers = self.tools.prepare(call.name(), call.arguments(), tool.as_deref())?;
-        let mut reply = self.tools.lists.connection.request(spec, write).await;
+        let mut sent = self.send(call, with, spec).await;
         // > If the server rejects a request with a `HeaderMismatch` error because required `Mcp-Param-*` headers are
         // > missing or do not match the body, the client **SHOULD** call `tools/list` to check for changes to the
         // > tool's `inputSchema`, then retry the original request with the appropriate headers.
         // The server refused the request before it acted on it, so answers and state may be sent again.
-        if let Err(RequestFault::Server(error)) = &reply
-            && error.code == ErrorCode::HEADER_MISMATCH
-            && self.tools.mirrors_parameters()
+        let is_mismatch = matches!(&sent.reply, Err(RequestFault::Server(error)) if error.code == ErrorCode::HEADER_MISMATCH)
+            && self.tools.mirrors_parameters();
+        if (is_mismatch || self.may_require_task::<T>(call, &sent))
             && let Some(now) = self.tools.relisted_tool(call.name()).await
+            && (is_mismatch || now.task_support() == Some(TaskSupport::Required))
         {
             spec.headers = self.tools.prepare(call.name(), call.arguments(), Some(&now))?;
-            reply = self.tools.lists.connection.request(spec, write).await;
+            sent = self.send(call, with, spec).await;
             tool = Some(now);
         }
-        let leg: Leg<T> = read_leg(call.kind(), &reply?)?;
+        let result = sent.reply?;
+        let leg: Leg<T> = match (read_leg(call.kind(), &result), sent.task) {
+            (Err(RequestFault::Task { id }), Some(shape)) => match LegacyCreateTaskResult::of(&result) {
+                Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), shape),
+                None => return Err(RequestFault::Task { id }),
+            },
+            (leg, _) => leg?,
+        };
         if let Leg::Complete(result) = &leg
             && let Some(result) = result.of_tool()
         {
             self.tools.check_output(call.name(), tool.as_deref(), result).await?;
         }
         Ok(leg)
+    }
+
+    /// Sends `tools/call`, as a task where the client decides that.
+    async fn send(&self, call: &Call, with: &Outgoing<'_>, spec: &RequestSpec<'_>) -> SentCall {
+        // The era, which decides the form, may be detected by this very request.
+        let task = Mutex::new(None);
+        let write = |id: &RequestId, meta| {
+            let shape = self.wanted_task(call);
+            *task.lock().unwrap_or_else(PoisonError::into_inner) = shape;
+            let ttl = call.options().task_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+            write_leg(call, with, shape.map(|_| TaskMetadata::new(ttl)), id, meta)
+        };
+        let reply = self.tools.lists.connection.request(spec, &write).await;
+        SentCall { reply, task: task.into_inner().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The form of the task that the call asks for; `None` if it asks for none. In the extension, the server decides.
+    fn wanted_task(&self, call: &Call) -> Option<TaskShape> {
+        let connection = &self.tools.lists.connection;
+        if !connection.core.tasks {
+            return None;
+        }
+        let support = self.tools.known_tool(call.name()).and_then(|tool| tool.task_support());
+        match connection.current_session() {
+            // > If `execution.taskSupport` is `"required"`, clients **MUST** invoke the tool as a task.
+            // > If `execution.taskSupport` is not present or `"forbidden"`, clients **MUST NOT** attempt to invoke the tool as a
+            // > task.
+            Some(session) => match support {
+                Some(TaskSupport::Required) if session.has_tasks() => Some(TaskShape::Session),
+                Some(TaskSupport::Optional) if session.has_tasks() && self.by_hand => {
+                    Some(TaskShape::Session)
+                }
+                _ => None,
+            },
+            None => self.asks_as_draft(call.name()).then_some(TaskShape::Draft),
+        }
+    }
+
+    /// Returns `true` if a call of this tool asks a modern server for a task as in the draft before the extension.
+    fn asks_as_draft(&self, tool: &str) -> bool {
+        let core = &self.tools.lists.connection.core;
+        let support = || self.tools.known_tool(tool).and_then(|tool| tool.task_support());
+        core.tasks && core.draft_tasks && support() != Some(TaskSupport::Forbidden)
+    }
+
+    /// Returns `true` if a session's server may have refused the call because the tool requires a task.
+    ///
+    /// > Servers **MUST** return a `-32601` (Method not found) error if a client does not attempt to do so.
+    ///
+    /// Some servers make a tool's error of it. If the tool requires a task, such a server did nothing in either case.
+    fn may_require_task<T: Final>(&self, call: &Call, sent: &SentCall) -> bool {
+        let connection = &self.tools.lists.connection;
+        let has_tasks = connection.current_session().is_some_and(|session| session.has_tasks());
+        if sent.task.is_some() || !has_tasks || !connection.core.tasks {
+            return false;
+        }
+        match &sent.reply {
+            Err(RequestFault::Server(error)) => error.code == ErrorCode::METHOD_NOT_FOUND,
+            Err(_) => false,
+            Ok(_) if self.tools.has_list() => false,
+            Ok(result) => match T::read(call.kind(), result) {
+                Ok(Leg::Complete(result)) => result.of_tool().is_some_and(CallToolResult::failed),
+                _ => false,
+            },
+        }
     }
 
     /// Sends a leg of `resources/read`. Nothing is sent if the cache holds its result.
@@ -142,6 +226,13 @@ impl Legs<'_> {
     }
 }
 
+/// A `tools/call` that was sent.
+struct SentCall {
+    reply: Result<Box<RawValue>, RequestFault>,
+    /// The form of the task that it asked for.
+    task: Option<TaskShape>,
+}
+
 fn read_leg<T: Final>(called: CallKind, result: &RawValue) -> Result<Leg<T>, RequestFault> {
     T::read(called, result).map_err(|fault| match fault {
         OutcomeFault::Task { id } => task_fault(called, id),
@@ -171,6 +262,8 @@ struct LegParams<'a> {
     input_responses: Option<&'a InputResponses>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_state: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskMetadata>,
     #[serde(rename = "_meta", skip_serializing_if = "Meta::is_empty")]
     meta: Meta,
 }
@@ -180,6 +273,7 @@ struct LegParams<'a> {
 fn write_leg(
     call: &Call,
     with: &Outgoing<'_>,
+    task: Option<TaskMetadata>,
     id: &RequestId,
     meta: Meta,
 ) -> Result<Vec<u8>, serde_json::Error> {
@@ -190,6 +284,7 @@ fn write_leg(
         arguments: call.arguments(),
         input_responses: with.answers.as_ref(),
         request_state: with.state,
+        task,
         meta,
     };
     write_request(id, call.method(), &params)

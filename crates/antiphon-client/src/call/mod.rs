@@ -11,5 +11,6 @@ pub(crate) mod pending;
 pub(crate) mod rounds;
 pub(crate) mod task;
 pub(crate) mod task_handle;
+pub(crate) mod task_shape;
 pub(crate) mod time_limit;
 pub(crate) mod url_required;

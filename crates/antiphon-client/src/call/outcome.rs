@@ -1,6 +1,8 @@
 //! The outcomes of legs and calls.
 
-use crate::call::{definition::CallKind, pending::PendingCall, task_handle::TaskHandle};
+use crate::call::{
+    definition::CallKind, pending::PendingCall, task_handle::TaskHandle, task_shape::TaskShape,
+};
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, GetPromptResult, InputRequiredResult, Outcome, OutcomeFault,
     ReadResourceResult,
@@ -100,8 +102,8 @@ pub(crate) enum Leg<T> {
     Complete(T),
     /// Asks, state, or both.
     InputRequired(InputRequiredResult),
-    /// The call became a task.
-    Task(CreateTaskResult),
+    /// The call became a task of this form.
+    Task(CreateTaskResult, TaskShape),
 }
 
 impl<T: DeserializeOwned> Leg<T> {
@@ -109,7 +111,7 @@ impl<T: DeserializeOwned> Leg<T> {
         match Outcome::read(result)? {
             Outcome::Complete(result) => Ok(Self::Complete(result)),
             Outcome::InputRequired(result) => Ok(Self::InputRequired(result)),
-            Outcome::Task(created) => Ok(Self::Task(created)),
+            Outcome::Task(created) => Ok(Self::Task(created, TaskShape::Extension)),
             // > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
             _ => Err(OutcomeFault::UnknownResultType("one of a newer version".into())),
         }
@@ -121,7 +123,7 @@ impl<T> Leg<T> {
         match self {
             Self::Complete(result) => Leg::Complete(name(result)),
             Self::InputRequired(result) => Leg::InputRequired(result),
-            Self::Task(created) => Leg::Task(created),
+            Self::Task(created, shape) => Leg::Task(created, shape),
         }
     }
 }

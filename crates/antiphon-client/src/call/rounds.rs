@@ -14,8 +14,9 @@ use crate::{
         legs::{Legs, Position},
         outcome::{CallProgress, Final, Finished, Leg},
         pending::{NotReady, Outgoing, PendingCall},
-        task::run::{TaskRun, cancel_after_error},
+        task::{end::cancel_after_error, run::TaskRun},
         task_handle::TaskHandle,
+        task_shape::TaskShape,
         time_limit::within,
         url_required::{is_url_round, keep_consents, urls_finished},
     },
@@ -33,7 +34,7 @@ const STATE_REFUSED: &str = "Invalid or expired requestState";
 enum Sent<T> {
     Done(T),
     Asked(Box<PendingCall>),
-    Task(Box<Task>),
+    Task(Box<(Task, TaskShape)>),
 }
 
 /// One call under way. It keeps the answers so far, so that an error can return them.
@@ -47,18 +48,20 @@ pub(crate) struct Run<'a> {
     legs: u32,
     /// `true` while a leg is under way.
     in_flight: bool,
+    /// `true` if the program drives the call.
+    by_hand: bool,
 }
 
 impl<'a> Run<'a> {
     /// Returns a call at its beginning.
     pub(crate) fn first(tools: &'a ServerTools, call: Call) -> Self {
-        Self { tools, call, pending: None, task: None, legs: 0, in_flight: false }
+        Self { tools, call, pending: None, task: None, legs: 0, in_flight: false, by_hand: false }
     }
 
     /// Returns a call that continues with its pending asks or state.
     pub(crate) fn resumed(tools: &'a ServerTools, pending: PendingCall) -> Self {
         let call = pending.call().clone();
-        Self { tools, call, pending: Some(pending), task: None, legs: 0, in_flight: false }
+        Self { tools, call, pending: Some(pending), task: None, legs: 0, in_flight: false, by_hand: false }
     }
 
     fn connection(&self) -> &'a Connection {
@@ -86,6 +89,7 @@ impl<'a> Run<'a> {
     /// Runs the call up to its next question, or its final result.
     pub(crate) async fn step(mut self) -> Result<CallProgress, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
+        self.by_hand = true;
         match within(core, call.options(), self.send::<Finished>()).await {
             Ok(Sent::Done(finished)) => Ok(CallProgress::Done(finished)),
             Ok(Sent::Asked(pending)) => Ok(CallProgress::Pending(*pending)),
@@ -129,8 +133,13 @@ impl<'a> Run<'a> {
     }
 
     /// Follows the task that the call became to its end.
-    async fn follow<T: Final>(&mut self, task: Task, answered: u32) -> Result<T, ClientErrorKind> {
+    async fn follow<T: Final>(
+        &mut self,
+        task: (Task, TaskShape),
+        answered: u32,
+    ) -> Result<T, ClientErrorKind> {
         let handle = self.handle(&task);
+        let (task, _) = task;
         // The state of the call ends with the task.
         self.pending = None;
         let handle = self.task.insert(handle);
@@ -143,9 +152,9 @@ impl<'a> Run<'a> {
         ended?.result(self.tools, Some(self.call.name())).await
     }
 
-    fn handle(&self, task: &Task) -> TaskHandle {
+    fn handle(&self, (task, shape): &(Task, TaskShape)) -> TaskHandle {
         let round = self.pending.as_ref().map_or(0, PendingCall::round);
-        TaskHandle::of_created(self.core().identity(), self.call.name(), round, task)
+        TaskHandle::of_created(self.core().identity(), self.call.name(), round, (task, *shape))
     }
 
     /// Sends legs until there is a final result or a round of asks.
@@ -156,7 +165,9 @@ impl<'a> Run<'a> {
             let result = match self.leg().await? {
                 Leg::Complete(result) => return Ok(Sent::Done(result)),
                 Leg::InputRequired(result) => result,
-                Leg::Task(CreateTaskResult { task, .. }) => return Ok(Sent::Task(Box::new(task))),
+                Leg::Task(CreateTaskResult { task, .. }, shape) => {
+                    return Ok(Sent::Task(Box::new((task, shape))));
+                }
             };
             let asks = result.input_requests().len();
             if asks > bounds.max_asks {
@@ -201,7 +212,7 @@ impl<'a> Run<'a> {
         let at = Position { round, leg: self.legs };
         let is_first = self.pending.is_none();
         self.in_flight = true;
-        let leg = Legs { tools: self.tools }.leg(&self.call, &with, at).await;
+        let leg = Legs { tools: self.tools, by_hand: self.by_hand }.leg(&self.call, &with, at).await;
         // The fault of an ask on its way cancelled the request.
         self.in_flight = matches!(leg, Err(RequestFault::Ask(_)));
         leg.map_err(|fault| match fault {

@@ -1,6 +1,9 @@
 //! A task, as plain data.
 
-use crate::{call::format::must_be_known, identity::ServerIdentity};
+use crate::{
+    call::{format::must_be_known, task_shape::TaskShape},
+    identity::ServerIdentity,
+};
 use antiphon_wire::{InputResponses, Task};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{
@@ -10,7 +13,7 @@ use std::{
 };
 
 /// The version of the format in which handles are written.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A task of a server: all data that is needed to continue it, in this process or another.
 ///
@@ -33,10 +36,13 @@ const FORMAT: u32 = 1;
 pub struct TaskHandle {
     server: ServerIdentity,
     task_id: String,
+    shape: TaskShape,
     tool: Option<String>,
     round: u32,
     answered: BTreeSet<String>,
     unsent: Unsent,
+    /// The state that the answers carry, in the draft.
+    state: Option<String>,
     created_at: Option<String>,
     ttl_ms: Option<u64>,
     poll_interval_ms: Option<u64>,
@@ -60,22 +66,29 @@ impl PartialEq for Unsent {
 
 impl TaskHandle {
     /// The handle of a task that a tool call became.
-    pub(crate) fn of_created(server: ServerIdentity, tool: &str, round: u32, task: &Task) -> Self {
-        let mut handle = Self::of_id(server, task.task_id.clone());
+    pub(crate) fn of_created(
+        server: ServerIdentity,
+        tool: &str,
+        round: u32,
+        (task, shape): (&Task, TaskShape),
+    ) -> Self {
+        let mut handle = Self::of_id(server, task.task_id.clone(), shape);
         (handle.tool, handle.round) = (Some(tool.to_owned()), round);
         handle.update(task);
         handle
     }
 
     /// A handle made from an id alone.
-    pub(crate) fn of_id(server: ServerIdentity, task_id: String) -> Self {
+    pub(crate) fn of_id(server: ServerIdentity, task_id: String, shape: TaskShape) -> Self {
         Self {
             server,
             task_id,
+            shape,
             tool: None,
             round: 0,
             answered: BTreeSet::new(),
             unsent: Unsent::default(),
+            state: None,
             created_at: None,
             ttl_ms: None,
             poll_interval_ms: None,
@@ -91,6 +104,12 @@ impl TaskHandle {
     /// The id of the task.
     pub fn task_id(&self) -> &str {
         &self.task_id
+    }
+
+    /// The form in which the server spoke about the task: when it was made, and from the latest
+    /// [`ClientTask::get`](crate::ClientTask::get) on. If the server speaks another form now, requests are sent in that form.
+    pub fn shape(&self) -> TaskShape {
+        self.shape
     }
 
     /// The tool that was called; `None` if the handle was made from an id alone.
@@ -151,6 +170,24 @@ impl TaskHandle {
         Duration::from_millis(age.unwrap_or_default())
     }
 
+    /// Stores the form in which the server speaks about the task.
+    pub(crate) fn set_shape(&mut self, shape: TaskShape) {
+        self.shape = shape;
+    }
+
+    /// The state that the answers carry.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Stores the state of the latest questions.
+    ///
+    /// > Clients SHOULD construct the results of those requests and call tasks/input_response with the inputResponses &
+    /// > requestState (if present).
+    pub(crate) fn set_state(&mut self, state: Option<String>) {
+        self.state = state;
+    }
+
     pub(crate) fn is_answered(&self, key: &str) -> bool {
         self.answered.contains(key) || self.unsent.0.get(key).is_some()
     }
@@ -195,11 +232,14 @@ struct TaskHandleOut<'a> {
     version: u32,
     server: &'a ServerIdentity,
     task_id: &'a str,
+    shape: TaskShape,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<&'a str>,
     round: u32,
     answered: &'a BTreeSet<String>,
     unsent: &'a Unsent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,6 +257,8 @@ struct TaskHandleIn {
     server: ServerIdentity,
     task_id: String,
     #[serde(default)]
+    shape: TaskShape,
+    #[serde(default)]
     tool: Option<String>,
     #[serde(default)]
     round: u32,
@@ -224,6 +266,8 @@ struct TaskHandleIn {
     answered: BTreeSet<String>,
     #[serde(default)]
     unsent: Unsent,
+    #[serde(default)]
+    state: Option<String>,
     #[serde(default)]
     created_at: Option<String>,
     #[serde(default)]
@@ -250,10 +294,12 @@ impl Serialize for TaskHandle {
             version: FORMAT,
             server: &self.server,
             task_id: &self.task_id,
+            shape: self.shape,
             tool: self.tool(),
             round: self.round,
             answered: &self.answered,
             unsent: &self.unsent,
+            state: self.state(),
             created_at: self.created_at(),
             ttl_ms: self.ttl_ms,
             poll_interval_ms: self.poll_interval_ms,
@@ -269,10 +315,12 @@ impl<'de> Deserialize<'de> for TaskHandle {
         Ok(Self {
             server: read.server,
             task_id: read.task_id,
+            shape: read.shape,
             tool: read.tool,
             round: read.round,
             answered: read.answered,
             unsent: read.unsent,
+            state: read.state,
             created_at: read.created_at,
             ttl_ms: read.ttl_ms,
             poll_interval_ms: read.poll_interval_ms,
@@ -286,6 +334,7 @@ impl fmt::Debug for TaskHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskHandle")
             .field("server", &self.server)
+            .field("shape", &self.shape)
             .field("tool", &self.tool)
             .field("round", &self.round)
             .field("answered", &self.answered)
@@ -303,10 +352,12 @@ mod tests {
         json!({
             "server": {"target": "test"},
             "task_id": "s3cret-id",
+            "shape": "draft",
             "tool": "slow",
             "round": 2,
             "answered": ["a", "b"],
             "unsent": {"c": {"action": "accept", "content": {"pin": "s3cret"}}},
+            "state": "s3cret-state",
             "created_at": "2026-01-01T00:00:00Z",
             "ttl_ms": 60000,
             "poll_interval_ms": 500,
@@ -336,8 +387,9 @@ mod tests {
     #[test]
     fn older_formats_are_read_and_newer_ones_refused() {
         check(None, Ok(()));
+        check(Some(1), Ok(()));
         check(Some(FORMAT), Ok(()));
-        check(Some(FORMAT + 1), Err("the task handle was written by a newer version of antiphon (format 2)"));
+        check(Some(FORMAT + 1), Err("the task handle was written by a newer version of antiphon (format 3)"));
         // The version of a newer format is refused before any other member is read.
         let newer = serde_json::from_str::<TaskHandle>(r#"{"version":9,"server":[]}"#);
         assert!(newer.unwrap_err().to_string().contains("format 9"));
@@ -348,7 +400,7 @@ mod tests {
         let handle: TaskHandle =
             serde_json::from_value(json!({"server": {"target": "t"}, "task_id": "x"})).unwrap();
         let server = ServerIdentity::new("t", None);
-        assert_eq!(handle, TaskHandle::of_id(server, "x".into()));
+        assert_eq!(handle, TaskHandle::of_id(server, "x".into(), TaskShape::Extension));
         assert_eq!((handle.age(), handle.ttl()), (Duration::ZERO, None));
     }
 }

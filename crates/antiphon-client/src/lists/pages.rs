@@ -8,10 +8,12 @@ use crate::{
     },
     session::connection::Connection,
 };
-use antiphon_wire::{ErrorCode, OutcomeFault, PageParams, RequestId, escaped, write_request};
+use antiphon_wire::{
+    ErrorCode, OutcomeFault, PageParams, RequestId, escaped, method::TASKS_LIST, write_request,
+};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 /// The maximum number of pages of a list that are followed.
 const MAX_PAGES: usize = 1000;
@@ -29,7 +31,7 @@ pub(crate) enum Source {
 
 /// The lists of a server, and other results that may be kept.
 pub(crate) struct ServerLists {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl ServerLists {
@@ -109,7 +111,12 @@ impl ServerLists {
             return Ok(FetchedResult { result: read(&kept)?, fetched: false, bytes: kept.get().len() });
         }
         let asked = self.cache().generation(&key);
-        let spec = RequestSpec::single(method, self.connection.core.bounds.leg_timeout);
+        let core = &self.connection.core;
+        let spec = RequestSpec {
+            // The extension has no list of tasks.
+            draft: core.draft_tasks && method == TASKS_LIST,
+            ..RequestSpec::single(method, core.bounds.leg_timeout)
+        };
         let text = self.connection.request(&spec, write).await?;
         let result = read(&text)?;
         self.cache().put(key, asked, &text);

@@ -8,7 +8,8 @@ use crate::{
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
-    CallToolResult, JsonSchema, ListToolsResult, Tool, escaped, header::params::ParamHeaders, method,
+    CallToolResult, JsonSchema, ListToolsResult, TaskSupport, Tool, escaped, header::params::ParamHeaders,
+    method,
 };
 use serde_json::{Value, value::RawValue};
 use std::{
@@ -37,6 +38,15 @@ struct ToolList {
 pub(crate) struct KnownTool {
     headers: Option<ParamHeaders>,
     output: Option<Arc<Output>>,
+    /// The support for tasks of the forms in which the client decides; none if the list does not say it.
+    tasks: Option<TaskSupport>,
+}
+
+impl KnownTool {
+    /// The support for tasks of the forms in which the client decides; none if the list does not say it.
+    pub(crate) fn task_support(&self) -> Option<TaskSupport> {
+        self.tasks
+    }
 }
 
 /// An output schema, compiled when it is first needed.
@@ -100,7 +110,8 @@ impl KnownTools {
         let before = |name: &str| self.listed().as_ref()?.tools.get(name)?.output.clone();
         let (mut tools, mut bytes) = (HashMap::new(), 0);
         for (tool, headers) in list {
-            if headers.is_none() && tool.output_schema.is_none() {
+            let tasks = tool.extra.contains_key("execution").then(|| tool.task_support());
+            if headers.is_none() && tool.output_schema.is_none() && tasks.is_none() {
                 continue;
             }
             bytes += tool.output_schema.as_ref().map_or(0, |schema| schema.text().len());
@@ -113,7 +124,7 @@ impl KnownTools {
                 known
                     .unwrap_or_else(|| Arc::new(Output { schema: schema.clone(), compiled: OnceLock::new() }))
             });
-            let known = KnownTool { headers: headers.clone(), output };
+            let known = KnownTool { headers: headers.clone(), output, tasks };
             tools.insert(tool.name.clone(), Arc::new(known));
         }
         *self.listed() = Some(ToolList { generation, tools });
@@ -161,6 +172,12 @@ impl ServerTools {
     /// Returns the data of a tool from the latest list. Sends nothing.
     pub(crate) fn known_tool(&self, name: &str) -> Option<Arc<KnownTool>> {
         self.known.get(name, self.generation())
+    }
+
+    /// Returns `true` if the latest list of tools was read and is still valid. Sends nothing.
+    pub(crate) fn has_list(&self) -> bool {
+        let generation = self.generation();
+        self.known.listed().as_ref().is_some_and(|listed| listed.generation == generation)
     }
 
     /// Lists the tools again, within the time limit of one request, and returns the data of this tool. None if the tool is not in

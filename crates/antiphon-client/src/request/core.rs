@@ -20,8 +20,14 @@ use std::{
 pub(crate) struct Core {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
+    /// The capabilities without the extension for tasks, for the draft before it.
+    pub(crate) draft_capabilities: ClientCapabilities,
     /// `true` if the client declares the extension for tasks.
     pub(crate) tasks: bool,
+    /// `true` if the client subscribes to the changes of tasks.
+    pub(crate) task_notifications: bool,
+    /// `true` if the client speaks the draft of tasks before the extension.
+    pub(crate) draft_tasks: bool,
     pub(crate) handlers: AskHandlers,
     pub(crate) bounds: Bounds,
     pub(crate) observers: Observers,
@@ -62,17 +68,23 @@ pub(crate) struct CoreSettings {
     pub(crate) version: ProtocolVersion,
     pub(crate) caches: bool,
     pub(crate) tasks: bool,
+    pub(crate) task_notifications: bool,
+    pub(crate) draft_tasks: bool,
 }
 
 impl Core {
     pub(crate) fn new(settings: CoreSettings) -> Self {
-        let CoreSettings { target, info, handlers, bounds, observers, version, caches, tasks } = settings;
+        let CoreSettings { target, info, handlers, bounds, observers, version, .. } = settings;
+        let CoreSettings { caches, tasks, task_notifications, draft_tasks, .. } = settings;
         // The capabilities of exactly the attached callbacks.
         let capabilities = ClientCapabilities::for_asks(handlers.declared);
         Self {
             info,
+            draft_capabilities: capabilities.clone(),
             capabilities: if tasks { capabilities.with_extension(TASKS_EXTENSION) } else { capabilities },
             tasks,
+            task_notifications,
+            draft_tasks,
             handlers,
             bounds,
             observers,

@@ -42,16 +42,18 @@ pub enum RequestFault {
         /// Key and method of the first ask, where there are asks that do not belong there.
         ask: Option<(String, String)>,
     },
-    /// The server made a task of the request that this client cannot follow: a task of an earlier revision, or a task although
-    /// the client did not declare support ([`tasks(false)`](crate::ClientBuilder::tasks), or on a session). The task may still
-    /// run: ask the person before the call is repeated.
+    /// The server made a task of the request that this client did not ask for, and cannot follow: a task in an earlier form
+    /// ([`TaskShape`](crate::TaskShape)) although the request asked for none, or a task although the client did not declare
+    /// support ([`tasks(false)`](crate::ClientBuilder::tasks)). The task may still run: ask the person before the call is
+    /// repeated.
     Task {
         /// The id of the task, if the server sent one.
         id: Option<String>,
     },
     /// The server does not know the task (`-32602`): it has discarded the task, or the id belongs to another server or user.
     UnknownTask(ErrorObject),
-    /// The server speaks a legacy version, on whose sessions there are no tasks of this kind: nothing was sent.
+    /// The server speaks a legacy version, and there are no tasks in its session, or the task takes no answers there: nothing was
+    /// sent.
     TaskOnSession,
     /// The server acknowledged none of the requested changes, so a subscription would wait without end.
     NothingAcknowledged,

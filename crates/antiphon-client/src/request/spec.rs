@@ -1,6 +1,6 @@
 //! The parts of a request that its sender sets.
 
-use crate::{request::events::OnProgress, transport::OutgoingRequest};
+use crate::{asks::questions::Origin, request::events::OnProgress, transport::OutgoingRequest};
 use antiphon_wire::{LogLevel, Meta, ProtocolVersion, RequestId};
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
@@ -22,6 +22,10 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) log_level: Option<LogLevel>,
     /// The arguments of the call, for the callbacks that are asked on its way.
     pub(crate) arguments: Option<&'a Arc<RawValue>>,
+    /// The call that the asks on its way belong to, if it is not this request.
+    pub(crate) origin: Option<&'a Origin>,
+    /// `true` if the request speaks of tasks as in the draft before the extension: it does not declare the extension.
+    pub(crate) draft: bool,
     /// `true` if the request carries answers or state.
     pub(crate) carries: bool,
     /// `true` if the request asks for neither progress nor log messages.
@@ -56,6 +60,8 @@ impl RequestSpec<'_> {
             on_progress: None,
             log_level: None,
             arguments: None,
+            origin: None,
+            draft: false,
             carries: false,
             quiet: false,
         }

@@ -11,6 +11,7 @@ use crate::{
     session::{
         legacy::Session,
         mode::{Era, Mode},
+        task_watch::TaskWatches,
     },
     transport::{OutgoingRequest, ServerReply, Transport},
 };
@@ -24,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) mode: Mode,
     /// Held while the era is detected, or a session is opened.
     pub(crate) negotiating: tokio::sync::Mutex<()>,
+    /// The tasks that wait for their changes.
+    pub(crate) task_watches: TaskWatches,
     state: Mutex<EraState>,
 }
 
@@ -41,7 +44,8 @@ impl Connection {
     pub(crate) fn new(core: Arc<Core>, transport: Arc<dyn Transport>, mode: Mode) -> Self {
         let detects = mode.detects(transport.sessions().is_some());
         let state = Mutex::new(if detects { EraState::Unknown } else { EraState::Modern });
-        Self { core, transport, mode, negotiating: tokio::sync::Mutex::default(), state }
+        let (negotiating, task_watches) = (tokio::sync::Mutex::default(), TaskWatches::default());
+        Self { core, transport, mode, negotiating, task_watches, state }
     }
 
     pub(crate) fn era_state(&self) -> EraState {
@@ -121,7 +125,8 @@ impl Connection {
         let core = &*self.core;
         let id = core.next_id();
         let version = core.known().version.clone();
-        let mut meta = Meta::for_request(&version, Some(&core.info), &core.capabilities);
+        let capabilities = if spec.draft { &core.draft_capabilities } else { &core.capabilities };
+        let mut meta = Meta::for_request(&version, Some(&core.info), capabilities);
         let deadline = RequestDeadline::new(spec.timeout, core.bounds.progress_stretches);
         let mut sink = NotificationSink::new(core, spec, &deadline);
         if !spec.quiet {

@@ -60,13 +60,12 @@ impl Shared {
             }
         };
         let mut exchange = self.link.exchange(request, &mut on_message);
-        let target = spec.name.unwrap_or_default().to_owned();
-        let origin = Origin {
+        let origin = spec.origin.cloned().unwrap_or_else(|| Origin {
             server: self.server.clone(),
             method: spec.method,
-            target,
+            target: spec.name.unwrap_or_default().to_owned(),
             arguments: spec.arguments.cloned(),
-        };
+        });
         let mut asks = ServerAsks::new(self, origin);
         let most = self.core.bounds.max_rounds.saturating_mul(u32::try_from(limit).unwrap_or(u32::MAX));
         let mut open = self.open_asks.count.subscribe();

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::{
+    asks::questions::Origin,
     request::{
         core::Core,
         fault::RequestFault,
@@ -106,6 +107,17 @@ impl Session {
 
     pub(crate) fn capabilities(&self) -> &ServerCapabilities {
         &self.shared.hello.capabilities
+    }
+
+    /// Returns `true` if calls of tools may be tasks in this session.
+    pub(crate) fn has_tasks(&self) -> bool {
+        // > The set of capabilities in `capabilities.tasks.requests` is exhaustive.
+        self.version().has_tasks() && self.capabilities().tasks().is_some_and(|tasks| tasks.tools_call)
+    }
+
+    /// Stores the call that became a task, for the questions of the task.
+    pub(crate) fn add_task_call(&self, task_id: &str, call: &Arc<Origin>) {
+        self.shared.add_task_call(task_id, call);
     }
 
     /// Returns `true` if another session has to take its place.

@@ -28,6 +28,7 @@ impl Shared {
             | method::PROMPTS_LIST_CHANGED
             | method::RESOURCES_LIST_CHANGED
             | method::RESOURCES_UPDATED => self.on_change(notification),
+            method::TASKS_STATUS => self.listeners.notify(notification),
             _ => {
                 tracing::debug!(server = %escaped(&self.server), "a notification without a listener: dropped")
             }

@@ -98,7 +98,8 @@ impl ServerAsks {
             self.asking += 1;
             self.rounds = self.rounds.saturating_add(1);
         }
-        let (shared, origin, round) = (Arc::clone(&self.shared), Arc::clone(&self.origin), self.rounds);
+        let origin = self.shared.task_call_of(&received.request).unwrap_or_else(|| Arc::clone(&self.origin));
+        let (shared, round) = (Arc::clone(&self.shared), self.rounds);
         let faults = Arc::clone(&self.faults);
         self.open.push(Box::pin(async move { shared.serve(&origin, round, &received, &faults).await }));
     }

@@ -57,6 +57,8 @@ pub(crate) struct Script {
     pub(crate) created: Reply,
     pub(crate) polls: Vec<Reply>,
     pub(crate) updates: Vec<Reply>,
+    /// The replies to `subscriptions/listen`, in turn. There are no more than these.
+    pub(crate) listens: Vec<Reply>,
 }
 
 impl Script {
@@ -65,6 +67,7 @@ impl Script {
             created: created(json!({})),
             polls: polls.into_iter().collect(),
             updates: vec![Reply::Result(json!({"resultType": "complete"}))],
+            listens: Vec::new(),
         }
     }
 }
@@ -91,6 +94,7 @@ impl TaskServer {
             }),
             script.created,
         );
+        let listens = Mutex::new(script.listens.into_iter());
         let fake = Fake::new(move |request| {
             let method = request["method"].as_str().unwrap();
             let mut line = method.to_owned();
@@ -98,6 +102,10 @@ impl TaskServer {
                 line += &format!(" {}", answers.keys().cloned().collect::<Vec<_>>().join(","));
             }
             received.lock().unwrap().push((started.elapsed().as_millis(), line));
+            if method == "subscriptions/listen" {
+                assert_eq!(request["params"]["notifications"], json!({"taskIds": [ID]}));
+                return listens.lock().unwrap().next().expect("one listen too many");
+            }
             if method != "tools/call" {
                 assert_eq!(request["params"]["taskId"], ID);
                 let meta = &request["params"]["_meta"];

@@ -12,5 +12,6 @@ mod matrix;
 mod own_server;
 mod progress;
 mod scripted_server;
+mod session_tasks;
 mod tasks;
 mod urls;

@@ -18,6 +18,7 @@ mod client;
 mod draft_view;
 mod http;
 mod lifecycle;
+mod own_client;
 mod promotion;
 mod recovery;
 mod sealed;

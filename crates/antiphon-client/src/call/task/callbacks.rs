@@ -61,6 +61,11 @@ impl<'a> TaskCallbacks<'a> {
         Self { handlers, origin, undecided: VecDeque::new(), running: Vec::new() }
     }
 
+    /// Returns `true` if no callback runs or will run.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.undecided.is_empty()
+    }
+
     /// Returns `true` if the question of this key has a callback that runs or will run.
     pub(crate) fn is_asked(&self, key: &str) -> bool {
         self.running.iter().any(|running| running.key == key)

@@ -10,8 +10,9 @@ use crate::{
         definition::CallOptions,
         errors::{ClientError, ClientErrorKind},
         task::{
-            requests::TaskRequests,
-            run::{TaskRun, cancel_after_error},
+            end::cancel_after_error,
+            requests::{TaskRequests, WholeTask},
+            run::TaskRun,
         },
         task_handle::TaskHandle,
         time_limit::within,
@@ -80,18 +81,24 @@ impl ClientTask {
 
     /// Gets the present state of the task: its status, and the questions, the result or the error of this status.
     ///
-    /// Do not call it more often than [`TaskHandle::poll_interval`] suggests.
+    /// Do not call it more often than [`TaskHandle::poll_interval`] suggests. The questions of a task of a session
+    /// ([`TaskShape::Session`](crate::TaskShape::Session)) are not part of it: they come while [`wait`](Self::wait) runs, and
+    /// the callbacks answer them. A result with a tool's error is `completed` in every form.
     ///
     /// # Errors
     /// [`ClientError`]; [`is_not_found`](ClientError::is_not_found) if the server does not know the task, or no longer.
     pub async fn get(&mut self) -> Result<DetailedTask, ClientError> {
         let got = match self.requests() {
-            Ok(requests) => requests.get(self.handle.task_id()).await.map_err(ClientErrorKind::from),
+            Ok(requests) => requests.get_whole(self.handle.task_id()).await.map_err(ClientErrorKind::from),
             Err(kind) => Err(kind),
         };
-        let task = got.map_err(|kind| self.error(method::TASKS_GET, kind))?;
+        let WholeTask { task, state, shape } = got.map_err(|kind| self.error(method::TASKS_GET, kind))?;
         self.handle.update(&task.task);
+        self.handle.set_shape(shape);
         self.questions = task.input_requests().cloned().unwrap_or_default();
+        if !self.questions.is_empty() {
+            self.handle.set_state(state);
+        }
         Ok(task)
     }
 
@@ -136,7 +143,8 @@ impl ClientTask {
         }
         let sent = match self.requests() {
             Ok(requests) => {
-                requests.update(self.handle.task_id(), &checked).await.map_err(ClientErrorKind::from)
+                let sent = requests.update(self.handle.task_id(), &checked, self.handle.state());
+                sent.await.map_err(ClientErrorKind::from)
             }
             Err(kind) => Err(kind),
         };
@@ -200,7 +208,7 @@ impl ClientTask {
             return Err(ClientErrorKind::OtherServer { belongs_to: target.clone() });
         }
         let timeout = self.options.leg_timeout.unwrap_or(self.core().bounds.leg_timeout);
-        Ok(TaskRequests { connection: &self.tools.lists.connection, timeout })
+        Ok(TaskRequests { connection: &self.tools.lists.connection, timeout, shape: self.handle.shape() })
     }
 
     /// The answers as they are sent, checked against their questions.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 /// The time between two polls, if the server suggests none.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
-const MIN_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const MIN_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// The shortest time between two polls of a task whose changes the server reports.
+pub(crate) const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
 /// The first wait after a failure. It doubles with each failure in a row.
 const MIN_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);

@@ -1,18 +1,25 @@
-//! The three requests about a task.
+//! The requests about a task, in the form in which the server speaks about tasks.
 
 use crate::{
+    asks::questions::Origin,
+    call::task_shape::TaskShape,
     request::{
         fault::RequestFault,
         spec::{BodyWriter, RequestSpec},
     },
-    session::connection::Connection,
+    session::connection::{Connection, EraState},
 };
 use antiphon_wire::{
-    DetailedTask, ErrorCode, GetTaskResult, InputResponses, Meta, OutcomeFault, RequestId, TaskParams,
-    UpdateTaskParams, method, write_request,
+    DetailedTask, DraftTaskResult, ErrorCode, GetTaskResult, InputRequests, InputResponses, LegacyTask, Meta,
+    OutcomeFault, RequestId, Task, TaskDetail, TaskInputParams, TaskParams, TaskStatus, UpdateTaskParams,
+    method, write_request,
 };
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::time::Duration;
+
+/// The time limit of a request that waits for the end of a task. The polls beside it show if the server is gone.
+const WITHOUT_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Sends requests about tasks. Each has a new id, and the id of the task as its name: HTTP repeats it in `Mcp-Name`.
 ///
@@ -22,27 +29,141 @@ pub(crate) struct TaskRequests<'a> {
     pub(crate) connection: &'a Connection,
     /// The time limit of one request.
     pub(crate) timeout: Duration,
+    /// The form in which the task was made.
+    pub(crate) shape: TaskShape,
+}
+
+/// The reply to `tasks/get`.
+pub(crate) enum GetReply {
+    /// The task with its questions, its result or its error.
+    Whole(DetailedTask),
+    /// The task alone: `tasks/result` has the rest.
+    Bare(Task, TaskShape),
+}
+
+/// A task with its questions, its result or its error.
+pub(crate) struct WholeTask {
+    pub(crate) task: DetailedTask,
+    /// The state that the answers carry, in the draft.
+    pub(crate) state: Option<String>,
+    /// The form in which the server speaks now.
+    pub(crate) shape: TaskShape,
+}
+
+/// The reply to `tasks/result`.
+pub(crate) enum TaskResult {
+    Final(Box<RawValue>),
+    Asks(InputRequests, Option<String>),
 }
 
 impl TaskRequests<'_> {
     /// Gets the task.
-    pub(crate) async fn get(self, task_id: &str) -> Result<DetailedTask, RequestFault> {
+    pub(crate) async fn get(self, task_id: &str) -> Result<GetReply, RequestFault> {
+        let shape = self.shape_now().await?;
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_GET, &TaskParams::new(task_id, meta))
         };
-        let result = self.send(method::TASKS_GET, task_id, &write).await?;
-        match serde_json::from_str::<GetTaskResult>(result.get()) {
-            Ok(GetTaskResult(task)) => Ok(task),
-            Err(fault) => Err(RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None }),
+        let result = self.send(method::TASKS_GET, task_id, shape, &write).await?;
+        match shape {
+            TaskShape::Extension => read(&result).map(|GetTaskResult(task)| GetReply::Whole(task)),
+            shape => read(&result).map(|LegacyTask { task, .. }| GetReply::Bare(task, shape)),
+        }
+    }
+
+    /// Gets the task with its questions, its result or its error. The questions of a task of a session come while
+    /// `tasks/result` is under way only, so there are none here.
+    pub(crate) async fn get_whole(self, task_id: &str) -> Result<WholeTask, RequestFault> {
+        let (mut task, shape) = match self.get(task_id).await? {
+            GetReply::Whole(task) => return Ok(WholeTask { task, state: None, shape: TaskShape::Extension }),
+            GetReply::Bare(task, shape) => (task, shape),
+        };
+        let result = match (task.status, shape) {
+            (TaskStatus::Working | TaskStatus::Cancelled, _) => {
+                return Ok(WholeTask { task: DetailedTask::new(task, TaskDetail::None), state: None, shape });
+            }
+            (TaskStatus::InputRequired, TaskShape::Session) => {
+                let task = DetailedTask::new(task, TaskDetail::InputRequests(InputRequests::new()));
+                return Ok(WholeTask { task, state: None, shape });
+            }
+            _ => self.result(task_id, None, Some(self.timeout)).await,
+        };
+        let (status, detail, state) = match result {
+            // A tool's error is a failed task there, and a completed one in the extension.
+            Ok(TaskResult::Final(result)) => (TaskStatus::Completed, TaskDetail::Result(result), None),
+            Ok(TaskResult::Asks(asks, state)) => {
+                (TaskStatus::InputRequired, TaskDetail::InputRequests(asks), state)
+            }
+            Err(RequestFault::Server(error) | RequestFault::UnknownTask(error))
+                if task.status == TaskStatus::Failed =>
+            {
+                (TaskStatus::Failed, TaskDetail::Error(error), None)
+            }
+            Err(fault) => return Err(fault),
+        };
+        task.status = status;
+        Ok(WholeTask { task: DetailedTask::new(task, detail), state, shape })
+    }
+
+    /// Waits for the result of a task, or in the draft for its questions. On a session, the server sends its questions
+    /// meanwhile: `origin` is the call that they belong to.
+    ///
+    /// > When the requestor encounters the `input_required` status, it **SHOULD** preemptively call `tasks/result`
+    pub(crate) async fn result(
+        self,
+        task_id: &str,
+        origin: Option<&Origin>,
+        limit: Option<Duration>,
+    ) -> Result<TaskResult, RequestFault> {
+        let shape = self.shape_now().await?;
+        let write = |id: &RequestId, meta: Meta| {
+            write_request(id, method::TASKS_RESULT, &TaskParams::new(task_id, meta))
+        };
+        let requests = Self { timeout: limit.unwrap_or(WITHOUT_LIMIT), ..self };
+        let spec = RequestSpec { origin, ..requests.spec(method::TASKS_RESULT, task_id, shape) };
+        let result = requests.exchange(&spec, &write).await?;
+        if shape == TaskShape::Session {
+            return Ok(TaskResult::Final(result));
+        }
+        match DraftTaskResult::read(&result) {
+            Ok(DraftTaskResult::InputRequired(asks)) => {
+                let (asks, state) = asks.into_parts();
+                Ok(TaskResult::Asks(asks, state))
+            }
+            Ok(_) => Ok(TaskResult::Final(result)),
+            Err(fault) => Err(malformed(fault)),
         }
     }
 
     /// Sends answers. The server may ignore those whose questions are not open.
-    pub(crate) async fn update(self, task_id: &str, answers: &InputResponses) -> Result<(), RequestFault> {
-        let write = |id: &RequestId, meta: Meta| {
-            write_request(id, method::TASKS_UPDATE, &UpdateTaskParams::new(task_id, answers.clone(), meta))
+    pub(crate) async fn update(
+        self,
+        task_id: &str,
+        answers: &InputResponses,
+        state: Option<&str>,
+    ) -> Result<(), RequestFault> {
+        let shape = self.shape_now().await?;
+        let sent = match shape {
+            TaskShape::Extension => {
+                let write = |id: &RequestId, meta: Meta| {
+                    let params = UpdateTaskParams::new(task_id, answers.clone(), meta);
+                    write_request(id, method::TASKS_UPDATE, &params)
+                };
+                self.send(method::TASKS_UPDATE, task_id, shape, &write).await
+            }
+            TaskShape::Draft => {
+                let write = |id: &RequestId, meta: Meta| {
+                    let mut params = TaskInputParams::new(task_id, answers.clone(), meta);
+                    // The schema has the id in `_meta`, the prose in the params.
+                    params.id = Some(task_id.to_owned());
+                    params.request_state = state.map(str::to_owned);
+                    write_request(id, method::TASKS_INPUT_RESPONSE, &params)
+                };
+                self.send(method::TASKS_INPUT_RESPONSE, task_id, shape, &write).await
+            }
+            // The answers there are responses to requests of the server.
+            TaskShape::Session => return Err(RequestFault::TaskOnSession),
         };
-        match self.send(method::TASKS_UPDATE, task_id, &write).await {
+        match sent {
             Ok(_) => Ok(()),
             // The same code is that of an answer that the server does not accept: the task itself decides.
             Err(RequestFault::UnknownTask(error)) => {
@@ -57,27 +178,65 @@ impl TaskRequests<'_> {
     ///
     /// > The request signals intent, and the server decides whether and when to honor it.
     pub(crate) async fn cancel(self, task_id: &str) -> Result<(), RequestFault> {
+        let shape = self.shape_now().await?;
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_CANCEL, &TaskParams::new(task_id, meta))
         };
-        self.send(method::TASKS_CANCEL, task_id, &write).await.map(drop)
+        match self.send(method::TASKS_CANCEL, task_id, shape, &write).await {
+            // > Receivers **MUST** reject cancellation requests for tasks already in a terminal status [...] with error code
+            // > `-32602`
+            Err(RequestFault::UnknownTask(error)) if shape != TaskShape::Extension => {
+                match self.get(task_id).await? {
+                    GetReply::Bare(task, _) if !task.status.is_final() => Err(RequestFault::Server(error)),
+                    _ => Ok(()),
+                }
+            }
+            sent => sent.map(drop),
+        }
+    }
+
+    /// The form in which the server speaks about tasks now. It may have changed since the task was made.
+    async fn shape_now(self) -> Result<TaskShape, RequestFault> {
+        let era = match self.connection.era_state() {
+            EraState::Modern => EraState::Modern,
+            _ => self.connection.settle().await?,
+        };
+        match era {
+            EraState::Legacy(session) if session.has_tasks() => Ok(TaskShape::Session),
+            EraState::Legacy(_) => Err(RequestFault::TaskOnSession),
+            _ if self.shape == TaskShape::Draft => Ok(TaskShape::Draft),
+            _ => Ok(TaskShape::Extension),
+        }
+    }
+
+    fn spec<'t>(self, method: &'static str, task_id: &'t str, shape: TaskShape) -> RequestSpec<'t> {
+        RequestSpec {
+            name: Some(task_id),
+            draft: shape == TaskShape::Draft,
+            // A request in the form of a modern server is not sent to a session.
+            carries: shape != TaskShape::Session,
+            // > `notifications/progress` and `notifications/message` [...] are not supported on tasks
+            quiet: true,
+            ..RequestSpec::single(method, self.timeout)
+        }
     }
 
     async fn send(
         self,
         method: &'static str,
         task_id: &str,
+        shape: TaskShape,
         write: &BodyWriter<'_>,
     ) -> Result<Box<RawValue>, RequestFault> {
-        let spec = RequestSpec {
-            name: Some(task_id),
-            // Tasks do not exist on the sessions of legacy servers.
-            carries: true,
-            // > `notifications/progress` and `notifications/message` [...] are not supported on tasks
-            quiet: true,
-            ..RequestSpec::single(method, self.timeout)
-        };
-        self.connection.request(&spec, write).await.map_err(|fault| match fault {
+        self.exchange(&self.spec(method, task_id, shape), write).await
+    }
+
+    async fn exchange(
+        self,
+        spec: &RequestSpec<'_>,
+        write: &BodyWriter<'_>,
+    ) -> Result<Box<RawValue>, RequestFault> {
+        self.connection.request(spec, write).await.map_err(|fault| match fault {
             // > Invalid or nonexistent `taskId`: `-32602` (Invalid params)
             RequestFault::Server(error) if error.code == ErrorCode::INVALID_PARAMS => {
                 RequestFault::UnknownTask(error)
@@ -86,4 +245,12 @@ impl TaskRequests<'_> {
             fault => fault,
         })
     }
+}
+
+fn read<T: DeserializeOwned>(result: &RawValue) -> Result<T, RequestFault> {
+    serde_json::from_str(result.get()).map_err(malformed)
+}
+
+fn malformed(fault: serde_json::Error) -> RequestFault {
+    RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None }
 }

@@ -8,93 +8,36 @@ use crate::{
         round::AskRound,
     },
     call::{
-        definition::{CallKind, CallOptions},
+        definition::CallOptions,
         errors::ClientErrorKind,
-        outcome::{Final, Leg},
         task::{
             callbacks::{CallbackAnswers, TaskCallbacks},
+            end::TaskEnd,
+            news::NewsSource,
             pace::{Failures, poll_interval, time_left},
-            requests::TaskRequests,
+            poll_times::PollTimes,
+            requests::{GetReply, TaskRequests, TaskResult},
+            status::StatusEvents,
         },
         task_handle::TaskHandle,
+        task_shape::TaskShape,
     },
     lists::tools::ServerTools,
-    request::{
-        core::Core,
-        events::{EventContext, ProgressEvent},
-        fault::RequestFault,
-        random::random,
-    },
+    request::{core::Core, fault::RequestFault, random::random},
+    session::task_watch::TaskNews,
 };
 use antiphon_wire::{
-    DetailedTask, ErrorObject, InputRequests, InputResponses, OutcomeFault, TaskDetail, TaskStatus, escaped,
-    method,
+    DetailedTask, InputRequests, InputResponses, Task, TaskDetail, TaskStatus, escaped, method,
 };
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::{future::pending, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// The end of a task.
-pub(crate) enum TaskEnd {
-    Completed(Box<RawValue>),
-    Failed(ErrorObject),
-    Cancelled(Option<String>),
-}
-
-impl TaskEnd {
-    /// Reads the result of the call that became the task, or returns the error that the call ends with.
-    pub(crate) async fn result<T: Final>(
-        self,
-        tools: &ServerTools,
-        tool: Option<&str>,
-    ) -> Result<T, ClientErrorKind> {
-        let result = match self {
-            Self::Completed(result) => result,
-            Self::Failed(error) => {
-                let declared = tools.lists.connection.core.handlers.declared;
-                return Err(RequestFault::server(error, declared).into());
-            }
-            Self::Cancelled(message) => return Err(ClientErrorKind::TaskCancelled { message }),
-        };
-        let unfit = |fault| RequestFault::Result { fault, ask: None };
-        let result = match T::read(CallKind::Tool, &result).map_err(unfit)? {
-            Leg::Complete(result) => result,
-            // > the `result` field **MUST** contain that result.
-            Leg::InputRequired(_) => return Err(unfit(not_final("input_required")).into()),
-            Leg::Task(_) => return Err(unfit(not_final("task")).into()),
-        };
-        if let (Some(tool), Some(of_tool)) = (tool, result.of_tool()) {
-            tools.check_output(tool, tools.known_tool(tool).as_deref(), of_tool).await?;
-        }
-        Ok(result)
-    }
-}
-
-fn not_final(result_type: &str) -> OutcomeFault {
-    OutcomeFault::UnknownResultType(result_type.to_owned())
-}
-
-/// Asks the server to cancel a task whose call ended with an error, if the options of the call say so. One attempt.
-pub(crate) async fn cancel_after_error(tools: &ServerTools, task: &TaskHandle, options: &CallOptions) {
-    let connection = &tools.lists.connection;
-    if !options.cancel_on_error || task.server().target != connection.core.target() {
-        return;
-    }
-    let limit = options.leg_timeout.unwrap_or(connection.core.bounds.leg_timeout);
-    let sent = TaskRequests { connection, timeout: limit }.cancel(task.task_id());
-    match timeout(limit, sent).await {
-        Ok(Ok(())) => {}
-        Ok(Err(fault)) => {
-            tracing::warn!(server = %escaped(task.server()), fault = %escaped(&fault), "a task could not be cancelled");
-        }
-        Err(_) => tracing::warn!(server = %escaped(task.server()), "a task could not be cancelled in time"),
-    }
-}
-
-type Polled = Result<DetailedTask, RequestFault>;
+type Polled = Result<GetReply, RequestFault>;
 /// The answers of a `tasks/update`, and its reply.
 type Sent = (InputResponses, Result<(), RequestFault>);
+type Replied = Result<TaskResult, RequestFault>;
 
 /// One task that is followed to its end. It stores everything that must survive in its handle.
 pub(crate) struct TaskRun<'a> {
@@ -102,6 +45,8 @@ pub(crate) struct TaskRun<'a> {
     requests: TaskRequests<'a>,
     handle: &'a mut TaskHandle,
     options: &'a CallOptions,
+    /// The call that the questions belong to.
+    origin: Arc<Origin>,
     callbacks: TaskCallbacks<'a>,
     /// The number of rounds that were answered in this process.
     rounds: u32,
@@ -112,11 +57,30 @@ pub(crate) struct TaskRun<'a> {
     poll_failures: Failures,
     update_failures: Failures,
     update_after: Option<Duration>,
+    news: NewsSource,
+    times: PollTimes,
+    bare: BareTask,
     /// The moment after which the task is given up without an answer of the server.
     expires: Option<Instant>,
     started: Instant,
     age: Duration,
     status_events: StatusEvents,
+}
+
+/// The state of a task whose `tasks/get` has neither questions nor result.
+struct BareTask {
+    /// The form in which the server speaks now.
+    shape: TaskShape,
+    status: TaskStatus,
+    /// `true` if `tasks/result` is to be sent.
+    wants_result: bool,
+    failures: Failures,
+    /// The fault of the latest `tasks/result`. The status of the task shows if it is the error of the task.
+    fault: Option<RequestFault>,
+    /// `lastUpdatedAt` when the questions were requested.
+    asked_at: Option<String>,
+    /// The moment after which a `tasks/result` that waits is sent again: the task is over.
+    overdue: Option<Instant>,
 }
 
 impl<'a> TaskRun<'a> {
@@ -130,26 +94,38 @@ impl<'a> TaskRun<'a> {
     ) -> Self {
         let connection = &tools.lists.connection;
         let core = &*connection.core;
-        let origin = Origin {
+        let origin = Arc::new(Origin {
             server: handle.server().clone(),
             method: method::TOOLS_CALL,
             target: handle.tool().unwrap_or_default().to_owned(),
             arguments,
-        };
+        });
         let timeout = options.leg_timeout.unwrap_or(core.bounds.leg_timeout);
-        let (age, has_unchecked) = (handle.age(), !handle.unsent().is_empty());
+        let (age, has_unchecked, shape) = (handle.age(), !handle.unsent().is_empty(), handle.shape());
         let mut run = Self {
             core,
-            requests: TaskRequests { connection, timeout },
+            requests: TaskRequests { connection, timeout, shape },
+            news: NewsSource::new(connection, handle.task_id(), shape, &origin),
             handle,
             options,
-            callbacks: TaskCallbacks::new(&core.handlers, origin),
+            callbacks: TaskCallbacks::new(&core.handlers, Origin::clone(&origin)),
+            origin,
             rounds,
             held: Vec::new(),
             has_unchecked,
             poll_failures: Failures::default(),
             update_failures: Failures::default(),
             update_after: None,
+            times: PollTimes::default(),
+            bare: BareTask {
+                shape,
+                status: TaskStatus::Working,
+                wants_result: false,
+                failures: Failures::default(),
+                fault: None,
+                asked_at: None,
+                overdue: None,
+            },
             expires: None,
             started: Instant::now(),
             age,
@@ -175,31 +151,50 @@ impl<'a> TaskRun<'a> {
             }
         }
         let mut poll = self.poll_after(first);
-        let mut update: Option<BoxFuture<'a, Sent>> = None;
+        let (mut update, mut result): (Option<BoxFuture<'a, Sent>>, Option<BoxFuture<'a, Replied>>) =
+            (None, None);
         loop {
             if update.is_none() {
                 update = self.next_update();
             }
+            if result.is_none() && std::mem::take(&mut self.bare.wants_result) {
+                result = Some(self.fetch_result());
+            }
             let wake = self.wake();
-            tokio::select! {
+            let turn = tokio::select! {
                 biased;
-                came = self.callbacks.next() => self.store_answers(came)?,
-                sent = async { match &mut update { Some(update) => update.await, None => pending().await } } => {
+                came = self.callbacks.next() => {
+                    self.store_answers(came)?;
+                    continue;
+                }
+                sent = output(&mut update) => {
                     update = None;
                     self.updated(sent)?;
+                    continue;
                 }
-                polled = &mut poll => {
-                    let wait = match self.polled(polled)? {
-                        Turn::End(end) => return Ok(end),
-                        Turn::PollAfter(wait) => wait,
-                    };
-                    poll = self.poll_after(wait);
+                news = self.news.next() => self.on_news(news)?,
+                replied = output(&mut result) => {
+                    result = None;
+                    self.replied(replied)?
                 }
+                polled = &mut poll => self.polled(polled)?,
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
-                    if self.expires.is_some_and(|expires| expires <= Instant::now()) {
+                    let is_over = |moment: Option<Instant>| moment.is_some_and(|moment| moment <= Instant::now());
+                    if is_over(self.expires) {
                         return Err(ClientErrorKind::TaskExpired);
                     }
+                    if is_over(self.bare.overdue) {
+                        result = None;
+                        (self.bare.overdue, self.bare.wants_result) = (None, true);
+                    }
+                    continue;
                 }
+            };
+            match turn {
+                Turn::End(end) => return Ok(end),
+                // A poll that is under way is dropped: its reply is older.
+                Turn::PollAfter(wait) => poll = self.poll_after(wait),
+                Turn::Wait => {}
             }
         }
     }
@@ -214,11 +209,14 @@ impl<'a> TaskRun<'a> {
         })
     }
 
-    /// The next `tasks/update`, with all answers that may be sent now.
+    /// The next request with answers: all that may be sent now.
     fn next_update(&mut self) -> Option<BoxFuture<'a, Sent>> {
         let now = Instant::now();
         self.held.retain(|(_, until)| *until > now);
-        if self.has_unchecked {
+        // In the draft, the answers of a round leave together, with its state.
+        let is_partial =
+            self.bare.shape == TaskShape::Draft && !(self.held.is_empty() && self.callbacks.is_idle());
+        if self.has_unchecked || is_partial {
             return None;
         }
         let mut answers = InputResponses::new();
@@ -232,19 +230,28 @@ impl<'a> TaskRun<'a> {
             return None;
         }
         let (requests, id) = (self.requests, self.handle.task_id().to_owned());
-        let wait = self.update_after.take();
+        let (wait, state) = (self.update_after.take(), self.handle.state().map(str::to_owned));
         Some(Box::pin(async move {
             if let Some(wait) = wait {
                 sleep(wait).await;
             }
-            let sent = requests.update(&id, &answers).await;
+            let sent = requests.update(&id, &answers, state.as_deref()).await;
             (answers, sent)
         }))
     }
 
+    /// Sends `tasks/result`. Before the end of the task it may take as long as the task.
+    fn fetch_result(&self) -> BoxFuture<'a, Replied> {
+        let (requests, id) = (self.requests, self.handle.task_id().to_owned());
+        let origin = Arc::clone(&self.origin);
+        let limit = self.bare.status.is_final().then_some(requests.timeout);
+        Box::pin(async move { requests.result(&id, Some(&origin), limit).await })
+    }
+
     /// The next moment in which something is due besides polls and callbacks.
     fn wake(&self) -> Option<Instant> {
-        self.held.iter().map(|(_, until)| *until).chain(self.expires).min()
+        let held = self.held.iter().map(|(_, until)| *until);
+        held.chain(self.expires).chain(self.bare.overdue).min()
     }
 
     /// The server has answered: from now on, the end of the TTL counts again.
@@ -280,17 +287,33 @@ impl<'a> TaskRun<'a> {
     }
 
     fn polled(&mut self, polled: Polled) -> Result<Turn, ClientErrorKind> {
-        let task = match polled {
-            Ok(task) => task,
+        match polled {
+            Ok(GetReply::Whole(task)) => self.on_whole(task),
+            Ok(GetReply::Bare(task, shape)) => self.on_bare(task, shape),
             Err(fault) => {
                 let wait = self.poll_failures.next(&fault, random());
-                return self.after_failure(fault, wait).map(Turn::PollAfter);
+                self.after_failure(fault, wait).map(Turn::PollAfter)
             }
-        };
-        self.poll_failures.reset();
-        self.handle.update(&task.task);
-        self.set_expiry();
-        self.report(task.task.status_message.clone());
+        }
+    }
+
+    /// Handles a change that the server reported.
+    fn on_news(&mut self, news: TaskNews) -> Result<Turn, ClientErrorKind> {
+        match news {
+            TaskNews::State(task) if self.times.is_outdated(&task.task) => Ok(Turn::Wait),
+            TaskNews::State(task) => self.on_whole(*task),
+            TaskNews::Changed => Ok(Turn::PollAfter(self.times.after_change())),
+            // What happened before the subscription began, or after it ended, is not reported: one poll at the usual time.
+            TaskNews::Reported(is_reported) => {
+                self.times.is_reported = is_reported;
+                Ok(Turn::PollAfter(poll_interval(self.handle.poll_interval())))
+            }
+        }
+    }
+
+    fn on_whole(&mut self, task: DetailedTask) -> Result<Turn, ClientErrorKind> {
+        self.bare.shape = TaskShape::Extension;
+        self.seen(&task.task);
         let ended = |end| Ok(Turn::End(end));
         match task.detail {
             TaskDetail::Result(result) => return ended(TaskEnd::Completed(result)),
@@ -301,7 +324,82 @@ impl<'a> TaskRun<'a> {
             TaskDetail::None => self.questions(None)?,
             TaskDetail::InputRequests(open) => self.questions(Some(&open))?,
         }
-        Ok(Turn::PollAfter(poll_interval(self.handle.poll_interval())))
+        Ok(self.next_poll())
+    }
+
+    /// Handles the state of a task whose questions and result come by `tasks/result`.
+    fn on_bare(&mut self, task: Task, shape: TaskShape) -> Result<Turn, ClientErrorKind> {
+        self.bare.shape = shape;
+        self.seen(&task);
+        match (self.bare.fault.take(), task.status) {
+            (None, _) => {}
+            (Some(RequestFault::Server(error) | RequestFault::UnknownTask(error)), TaskStatus::Failed) => {
+                return Ok(Turn::End(TaskEnd::Failed(error)));
+            }
+            (Some(fault), _) => return Err(fault.into()),
+        }
+        match task.status {
+            TaskStatus::Cancelled => return Ok(Turn::End(TaskEnd::Cancelled(task.status_message))),
+            TaskStatus::Completed | TaskStatus::Failed => {
+                self.questions(None)?;
+                self.bare.wants_result = true;
+                self.bare.overdue.get_or_insert(Instant::now() + self.requests.timeout);
+            }
+            TaskStatus::Working => self.questions(None)?,
+            // One request is enough for all questions: it ends with the task.
+            TaskStatus::InputRequired if shape == TaskShape::Session => self.bare.wants_result = true,
+            TaskStatus::InputRequired => {
+                let is_answered = self.callbacks.is_idle() && self.handle.unsent().is_empty();
+                let moment = Some(task.last_updated_at);
+                // > clients MUST call tasks/result to get the inputRequests and optional requestState.
+                if is_answered || self.has_unchecked || self.bare.asked_at != moment {
+                    (self.bare.asked_at, self.bare.wants_result) = (moment, true);
+                }
+            }
+        }
+        Ok(self.next_poll())
+    }
+
+    fn replied(&mut self, replied: Replied) -> Result<Turn, ClientErrorKind> {
+        (self.bare.wants_result, self.bare.overdue) = (false, None);
+        let fault = match replied {
+            Ok(TaskResult::Final(result)) => return Ok(Turn::End(TaskEnd::Completed(result))),
+            Ok(TaskResult::Asks(asks, state)) => {
+                self.bare.failures.reset();
+                self.handle.set_state(state);
+                self.questions(Some(&asks))?;
+                return Ok(self.next_poll());
+            }
+            Err(fault @ RequestFault::Ask(_)) => return Err(fault.into()),
+            Err(RequestFault::Server(error) | RequestFault::UnknownTask(error))
+                if self.bare.status == TaskStatus::Failed =>
+            {
+                return Ok(Turn::End(TaskEnd::Failed(error)));
+            }
+            Err(fault) => fault,
+        };
+        self.bare.asked_at = None;
+        match self.bare.failures.next(&fault, random()) {
+            Some(wait) => self.after_failure(fault, Some(wait)).map(Turn::PollAfter),
+            None => {
+                self.bare.fault = Some(fault);
+                Ok(Turn::PollAfter(Duration::ZERO))
+            }
+        }
+    }
+
+    /// Stores the operational data of a state.
+    fn seen(&mut self, task: &Task) {
+        self.poll_failures.reset();
+        self.handle.update(task);
+        self.times.replied(task);
+        self.bare.status = task.status;
+        self.set_expiry();
+        self.report(task.status_message.clone());
+    }
+
+    fn next_poll(&self) -> Turn {
+        Turn::PollAfter(self.times.interval(self.handle.poll_interval()))
     }
 
     fn after_failure(
@@ -369,49 +467,22 @@ impl<'a> TaskRun<'a> {
         Ok(())
     }
 
-    /// Passes a new status message to the callback for progress.
     fn report(&mut self, message: Option<String>) {
-        let Some(on_progress) = self.options.on_progress.as_ref().or(self.core.observers.progress.as_ref())
-        else {
-            return;
-        };
-        let Some((progress, message)) = self.status_events.next(message) else { return };
-        on_progress.call(ProgressEvent {
-            context: Arc::new(EventContext {
-                server: self.core.identity(),
-                method: method::TASKS_GET,
-                name: self.handle.tool().map(str::to_owned),
-                round: self.handle.round(),
-                leg: progress,
-            }),
-            progress: f64::from(progress),
-            total: None,
-            message: Some(message),
-        });
+        self.status_events.report(self.core, self.options, self.handle, message);
     }
 }
 
 enum Turn {
     End(TaskEnd),
     PollAfter(Duration),
+    /// The next poll stays where it is.
+    Wait,
 }
 
-/// The status messages so far.
-#[derive(Default)]
-struct StatusEvents {
-    last: Option<String>,
-    count: u32,
-}
-
-impl StatusEvents {
-    /// Returns the number of a message, from 1, and the message, if it differs from the one before.
-    fn next(&mut self, message: Option<String>) -> Option<(u32, String)> {
-        let message = message?;
-        if self.last.as_ref() == Some(&message) {
-            return None;
-        }
-        self.last = Some(message.clone());
-        self.count = self.count.saturating_add(1);
-        Some((self.count, message))
+/// Waits for the output of a future, if there is one.
+async fn output<T>(future: &mut Option<BoxFuture<'_, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
     }
 }
