@@ -117,7 +117,7 @@ async fn run(
     let name = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let run = Run { ctx, ledger, level, call: &order.call, name, slow };
     let id = ctx.call_id().map(|id| id.to_string()).unwrap_or_default();
-    tracing::debug!(call = %id, leg = ctx.leg(), "a handler runs");
+    tracing::debug!(call = %id, leg = ctx.leg(), run = run.name, of = order.call, "a handler runs");
     let answers = match run.follow(&order.plan).await {
         Err(error) if ctx.is_task() => {
             run.step(COMPENSATION, 0, Duration::from_millis(5)).await?;

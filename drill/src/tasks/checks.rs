@@ -123,7 +123,9 @@ impl TaskRecord {
             let Some(before) = key_before(key) else { continue };
             findings.tasks.again += 1;
             if !self.has_invalid_answer(&before) {
-                self.breaks(findings, Rule::TaskAsked, &format!("{key} is {before}, asked twice"));
+                let what =
+                    format!("{key} is {before}, asked twice: {:?}; sent were {:?}", self.asked, self.sent);
+                self.breaks(findings, Rule::TaskAsked, &what);
             }
         }
         let answers = self.sent.values().flat_map(|sent| &sent.answers);

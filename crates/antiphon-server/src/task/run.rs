@@ -15,6 +15,7 @@ use crate::{
 use antiphon_seal::CallId;
 use antiphon_store::{
     RunnerId, StoreError, TaskClaim, TaskFence, TaskKey, TaskMessage, TaskNext, TaskUpdate, Written,
+    mutant::is_mutant,
 };
 use antiphon_wire::escaped;
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
@@ -117,6 +118,9 @@ impl Run<'_> {
     /// Runs leg after leg. A failure of the store ends the run: the task is due again when its lease is over.
     async fn go(&mut self, mut messages: Vec<TaskMessage>) {
         loop {
+            if self.is_draining() && is_mutant("task_drain_keeps") {
+                return;
+            }
             if self.is_draining() {
                 return self.write_and_release(TaskNext::Runs, 0).await;
             }
@@ -132,7 +136,9 @@ impl Run<'_> {
                     }
                 }
             };
-            self.snapshot.leg = Some(input.clone());
+            if !is_mutant("task_input_not_stored") {
+                self.snapshot.leg = Some(input.clone());
+            }
             if self.write(TaskNext::Runs, taken, true).await.is_err() {
                 return;
             }
@@ -168,9 +174,13 @@ impl Run<'_> {
         for message in messages {
             taken = message.number;
             match Message::open(self.server, self.key, &message.body) {
+                Some(Message::Cancel) if is_mutant("task_cancel_ignored") => {}
                 Some(Message::Cancel) => self.snapshot.request_cancellation(),
                 Some(Message::Answers(answers)) if take_answers(&mut self.snapshot, &mut input, &answers) => {
                     touch(self.server, &mut self.snapshot);
+                    if is_mutant("task_message_lost") {
+                        taken = u64::MAX;
+                    }
                     break;
                 }
                 Some(Message::Answers(_)) | None => {}

@@ -5,9 +5,9 @@ use crate::{
     Request, TaskMode, claims::owner, refusal::Refusal, request::admit::LegRequest, runtime::Runtime,
 };
 use antiphon_seal::Principal;
-use antiphon_store::{NewTask, StoreErrorKind, TaskKey};
+use antiphon_store::{NewTask, StoreErrorKind, TaskKey, mutant::is_mutant};
 use antiphon_wire::{CreateTaskResult, InputRequiredResult, escaped};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Returns true if the request is to become a task before its handler runs.
 ///
@@ -71,6 +71,16 @@ async fn create(
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl: tasks.options.ttl };
+    if is_mutant("task_created_late") {
+        let (own, limits) = (Arc::clone(server), tasks.options.limits);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let Some(tasks) = &own.tasks else { return };
+            let _ = tasks.store.create(&new, &limits).await;
+            wake(&own, key);
+        });
+        return Ok(CreateTaskResult::new(view::task(server, key, &snapshot)));
+    }
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
     tasks.store.create(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
