@@ -15,6 +15,7 @@ mod asks;
 mod bounds;
 mod cancel;
 mod client;
+mod creation;
 mod http;
 mod lifecycle;
 mod promotion;
