@@ -244,7 +244,18 @@ impl Visit<'_> {
         self.script.settle(&request, self.begin, &mut self.random).await;
     }
 
-    /// Answers the open questions: all of them, or the first one.
+    /// Two people answer at the same time.
+    async fn update_at_once(&mut self, one: Answer, two: Answer) {
+        let [one, two] =
+            [one, two].map(|answer| self.request(Kind::Update { task: self.task(), answers: vec![answer] }));
+        let mut more = self.random.clone();
+        tokio::join!(
+            self.script.settle(&one, self.begin, &mut self.random),
+            self.script.settle(&two, self.begin, &mut more)
+        );
+    }
+
+    /// Answers the open questions: all of them, by one request or by two, or the first one.
     async fn answer(&mut self, open: Vec<String>) {
         let Some(key) = open.first().cloned() else { return };
         let number = self.questions.iter().position(|path| path == path_of(&key));
@@ -261,11 +272,18 @@ impl Visit<'_> {
         }
         let thinks = self.random.millis(self.script.thinks);
         tokio::time::sleep(thinks).await;
-        if open.len() > 1 && self.random.percent(50) {
-            let answers = open.iter().map(|key| Answer::of("both", key)).collect();
-            self.update(answers).await;
-            self.answered.extend(open);
-            return;
+        match (&*open, self.random.below(3)) {
+            ([_, _, ..], 0) => {
+                let answers = open.iter().map(|key| Answer::of("both", key)).collect();
+                self.update(answers).await;
+                return self.answered.extend(open);
+            }
+            ([one, two], 1) => {
+                let (one, two) = (Answer::of("one", one), Answer::of("two", two));
+                self.update_at_once(one, two).await;
+                return self.answered.extend(open);
+            }
+            _ => (),
         }
         self.answer_one(&key).await;
         self.answered.insert(key);
@@ -277,19 +295,11 @@ impl Visit<'_> {
             if self.random.percent(50) {
                 self.update(vec![Answer::of("black", &before)]).await;
             }
-        } else if self.random.percent(10) {
+        } else if self.random.percent(20) {
             return self.update(vec![Answer::invalid(key)]).await;
         }
         if self.random.percent(10) {
-            // Two people answer at the same time.
-            let (task, other) = (self.task(), self.task());
-            let red = self.request(Kind::Update { task, answers: vec![Answer::of("red", key)] });
-            let blue = self.request(Kind::Update { task: other, answers: vec![Answer::of("blue", key)] });
-            let mut more = self.random.clone();
-            tokio::join!(
-                self.script.settle(&red, self.begin, &mut self.random),
-                self.script.settle(&blue, self.begin, &mut more)
-            );
+            self.update_at_once(Answer::of("red", key), Answer::of("blue", key)).await;
         } else {
             self.update(vec![Answer::of("red", key)]).await;
         }
