@@ -86,7 +86,8 @@ impl Load {
                 proxy: Arc::new(Proxy::new(Arc::clone(&fleet), Arc::clone(history) as _, seed, true)),
                 history: Arc::clone(history),
                 fleet,
-                limit,
+                // A step that takes longer than the lease is interrupted again and again while there are faults.
+                limit: if options.mutant.is_some() { limit } else { limit * 3 },
                 thinks,
             }),
         }

@@ -62,7 +62,7 @@ pub(crate) trait Record: Clone + fmt::Debug + Send + 'static {
     fn check(&self, evidence: &Evidence<'_>, findings: &mut Findings);
 
     /// Returns the number of times for which a record waits for its check.
-    fn patience(&self) -> u32 {
+    fn quiet_times(&self) -> u32 {
         1
     }
 }
@@ -159,7 +159,7 @@ impl<R: Record> Log<R> {
         let mut records = lock(&self.records);
         let is_settled = |record: &&R| {
             let life = record.life();
-            !life.is_busy() && life.touched.elapsed() >= quiet * record.patience()
+            !life.is_busy() && life.touched.elapsed() >= quiet * record.quiet_times()
         };
         let settled: Vec<String> =
             records.values().filter(is_settled).map(|record| record.life().call.clone()).collect();

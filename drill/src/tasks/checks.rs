@@ -57,7 +57,7 @@ impl Record for TaskRecord {
     }
 
     /// A task that nobody knows runs on.
-    fn patience(&self) -> u32 {
+    fn quiet_times(&self) -> u32 {
         if self.is_orphan { 3 } else { 1 }
     }
 }
