@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the drill and the tests with each mutant, a defect on purpose, and prints the table of docs/drill.md. Each mutant must
-# be noticed, and the same build without one must pass; else the exit code is 1. ./drill/mutants.sh [--seconds S] [MUTANT ..]
+# Runs the drill and the tests with each mutant, a defect on purpose, and prints the tables of docs/drill.md. Each mutant must
+# be noticed, and the same build without one must pass; else the exit code is 1. A mutant whose name begins with `task_` runs in
+# the drill of tasks, any other one in that of calls, and `none` in both. ./drill/mutants.sh [--seconds S] [MUTANT ..]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=15
@@ -20,7 +21,8 @@ drill=$(mktemp)
 trap 'rm -f "$drill"' EXIT
 cp "${CARGO_TARGET_DIR:-target}/debug/drill" "$drill"
 chmod +x "$drill"
-tests=$(programs -p antiphon --test at_most_once)
+calls=$(programs -p antiphon --test at_most_once)
+tasks=$(programs -p antiphon --test tasks)
 stores=$(programs -p antiphon-store --lib --test stores)
 
 # The tests that fail. A model whose states grow without an end fails too.
@@ -32,18 +34,25 @@ failures() {
 }
 missed=0
 printf '| mutant | rules broken in the drill | tests that fail |\n|---|---|---|\n'
+# What is run with a mutant: calls, tasks, or both.
+rows=()
 for mutant in "${mutants[@]}"; do
-    output=$(timeout 180 "$drill" --seconds "$seconds" --seed 14 --mutant "$mutant") && status=0 || status=$?
+    case $mutant in none) rows+=("calls none" "tasks none") ;; task_*) rows+=("tasks $mutant") ;; *) rows+=("calls $mutant") ;; esac
+done
+for row in "${rows[@]}"; do
+    mutant=${row#* } tests=$calls options=()
+    if [ "${row%% *}" = tasks ]; then tests=$tasks options=(--tasks); fi
+    output=$(timeout 180 "$drill" "${options[@]}" --seconds "$seconds" --seed 14 --mutant "$mutant") && status=0 || status=$?
     if [ "$status" = 124 ]; then
         rules="no end"
     elif [ "$status" -gt 1 ]; then
         # No evidence of anything: the run fails.
         rules="the drill did not run" missed=1
     else
-        rules=$(sed -nE 's/^BROKEN (I[0-9]+) .*/\1/p' <<<"$output" | uniq | paste -sd' ')
+        rules=$(sed -nE 's/^BROKEN ([IT][0-9]+) .*/\1/p' <<<"$output" | uniq | paste -sd' ')
     fi
     failed=$(
-        failures "$mutant" "$tests"
+        for program in $tests; do failures "$mutant" "$program"; done
         for program in $stores; do failures "$mutant" "$program" --skip postgres:: --skip redis::; done
     )
     count=$(grep -c . <<<"$failed" || true)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The fleet drill: ./drill/run.sh [--calls N] [--seconds S] [--store sqlite|postgres|redis|memory] [--seed N] [--crash]
-# [--mutant NAME] [--people N] [--lease MILLISECONDS]. DRILL_PROFILE=release builds with optimizations. See docs/drill.md.
+# [--tasks] [--mutant NAME] [--people N] [--lease MILLISECONDS]. DRILL_PROFILE=release builds with optimizations. See docs/drill.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case " $* " in *" --mutant "*) export RUSTC_WORKSPACE_WRAPPER=$PWD/drill/rustc-mutants ;; esac

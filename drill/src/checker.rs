@@ -1,13 +1,12 @@
-//! Checks calls while the run goes on, so that a long run needs no more memory than a short one.
+//! Checks calls and tasks while the run goes on, so that a long run needs no more memory than a short one.
 
 use crate::{
     Result,
-    checks::Evidence,
     clock::ClockSteps,
     fault::Faults,
     findings::{Findings, Rule},
-    history::{CallRecord, History, Outcome},
     ledger::Ledger,
+    log::Subject,
     rows,
     store::Address,
 };
@@ -28,12 +27,14 @@ const BLOBS: u64 = 16;
 /// The checks of a run.
 #[derive(Debug)]
 pub(crate) struct Checker {
-    pub(crate) history: Arc<History>,
+    pub(crate) log: Arc<dyn Subject>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) ledger: Ledger,
     pub(crate) store: Address,
     /// The longest time for which a row is kept after the last request of its call.
     pub(crate) kept: Duration,
+    /// The rule about rows.
+    pub(crate) rule: Rule,
     pub(crate) findings: Mutex<Findings>,
 }
 
@@ -48,7 +49,7 @@ impl Checker {
         let (mut counted, mut printed) = (begin, begin);
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            self.check_calls(QUIET);
+            self.check(QUIET);
             if counted.elapsed() >= ROWS {
                 counted = Instant::now();
                 self.count_rows().await;
@@ -60,40 +61,20 @@ impl Checker {
         }
     }
 
-    fn check_calls(&self, quiet: Duration) {
-        let settled = self.history.settled(quiet);
-        if settled.is_empty() {
-            return;
-        }
-        let faults = self.faults.latest();
-        for record in settled {
-            let effects = match self.ledger.read(&record.call) {
-                Ok(effects) => effects,
-                Err(error) => {
-                    self.findings().breaks(Rule::SingleUse, format!("the ledger cannot be read: {error}"));
-                    continue;
-                }
-            };
-            let trace = self.history.traces().of(id_of(&record));
-            let evidence = Evidence { record: &record, effects: &effects, faults: &faults, trace };
-            evidence.check(&mut self.findings());
-            self.ledger.remove(&record.call);
-        }
-        self.history.traces().forget(QUIET * 6);
+    fn check(&self, quiet: Duration) {
+        self.log.check(quiet, &self.ledger, &self.faults, &self.findings);
     }
 
     /// While the store runs, it has a row for each call of the time for which rows are kept, and none for earlier calls.
     async fn count_rows(&self) {
-        let Ok((calls, blobs)) = rows::count(&self.store).await else { return };
+        let Ok(count) = rows::count(&self.store).await else { return };
         // Counted after the rows: calls begin all the time. Rows are swept every minute.
-        let recent = self.history.recent(self.kept + Duration::from_secs(120));
+        let recent = self.log.recent(self.kept + Duration::from_secs(120));
         let mut findings = self.findings();
-        let most = &mut findings.counts.most_rows;
-        *most = (most.0.max(calls), most.1.max(blobs));
+        findings.counts.most_rows = findings.counts.most_rows.max(count);
         let limit = if matches!(self.store, Address::Redis(_)) { recent * (1 + BLOBS) } else { recent };
-        if calls > limit || blobs > recent * BLOBS {
-            let what = format!("{calls} rows and {blobs} blobs, for {recent} calls that may have some");
-            findings.breaks(Rule::Rows, what);
+        if count.calls > limit || count.blobs > recent * BLOBS || count.tasks > recent {
+            findings.breaks(self.rule, format!("{count}, for {recent} calls that may have some"));
         }
     }
 
@@ -101,19 +82,19 @@ impl Checker {
         let memory = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let memory = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")).map_or("?", str::trim);
         let findings = self.findings();
-        let (calls, blobs) = findings.counts.most_rows;
         println!(
-            "at {} s: {} calls checked, {} replies, at most {calls} rows and {blobs} blobs, driver {memory}, {}",
+            "at {} s: {} checked, {} replies, at most {}, driver {memory}, {}",
             begin.elapsed().as_secs(),
-            findings.counts.calls,
-            self.history.count(),
+            findings.counts.calls + findings.tasks.tasks,
+            self.log.count(),
+            findings.counts.most_rows,
             findings.first_broken().unwrap_or("no rule broken"),
         );
     }
 
     /// Checks the calls that are left, when all servers have ended, and the rows of the store at the end of their time.
     pub(crate) async fn conclude(&self, clocks: &ClockSteps) -> Result<Findings> {
-        self.check_calls(Duration::ZERO);
+        self.check(Duration::ZERO);
         for call in self.ledger.calls()? {
             let effects = self.ledger.read(&call)?.len();
             let what =
@@ -123,15 +104,9 @@ impl Checker {
         let left = rows::left(&self.store, clocks, self.kept).await?;
         let mut findings = self.findings();
         findings.counts.rows_left = left;
-        if left != (0, 0) {
-            findings.breaks(Rule::Rows, format!("{} rows and {} blobs after their time", left.0, left.1));
+        if left != rows::Count::default() {
+            findings.breaks(self.rule, format!("{left} after their time"));
         }
         Ok(findings.clone())
     }
-}
-
-/// Returns the id of a call that has its final result: see `tools::run`.
-fn id_of(record: &CallRecord) -> &str {
-    let Some(Outcome::Result(text)) = &record.outcome else { return "" };
-    text.rsplit('|').next().unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use crate::{
     findings::{Findings, Rule},
     history::{CallRecord, Outcome},
     ledger::Effect,
+    log::{self, Life, Record},
     plan::{may_lose, steps},
     tools::Level,
     trace::Trace,
@@ -16,17 +17,38 @@ const LATE: u64 = 1_000_000;
 
 /// The material of the checks of one call.
 #[derive(Debug)]
-pub(crate) struct Evidence<'a> {
-    pub(crate) record: &'a CallRecord,
-    pub(crate) effects: &'a [Effect],
-    pub(crate) faults: &'a [Fault],
+struct Evidence<'a> {
+    record: &'a CallRecord,
+    effects: &'a [Effect],
+    faults: &'a [Fault],
     /// The log of the call that has the final result.
-    pub(crate) trace: Trace,
+    trace: Trace,
+}
+
+impl Record for CallRecord {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn life_mut(&mut self) -> &mut Life {
+        &mut self.life
+    }
+
+    fn check(&self, evidence: &log::Evidence<'_>, findings: &mut Findings) {
+        let trace = evidence.traces.of(id_of(self));
+        Evidence { record: self, effects: evidence.effects, faults: evidence.faults, trace }.check(findings);
+    }
+}
+
+/// Returns the id of a call that has its final result: see `tools::run`.
+fn id_of(record: &CallRecord) -> &str {
+    let Some(Outcome::Result(text)) = &record.outcome else { return "" };
+    text.rsplit('|').next().unwrap_or_default()
 }
 
 impl Evidence<'_> {
     /// Checks all rules.
-    pub(crate) fn check(&self, findings: &mut Findings) {
+    fn check(&self, findings: &mut Findings) {
         let mut steps: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
         for effect in self.effects {
             steps.entry(&effect.step).or_default().push(effect);
@@ -60,9 +82,9 @@ impl Evidence<'_> {
 
     /// Returns true if a fault may have interrupted a step of the call.
     fn has_cause(&self) -> bool {
-        let CallRecord { from, until, processes, is_cut, .. } = self.record;
+        let CallRecord { life, processes, is_cut, .. } = self.record;
         let is_of = |process: u32| processes.contains(&process);
-        *is_cut || self.faults.iter().any(|fault| fault.may_interrupt(is_of, *from, *until))
+        *is_cut || self.faults.iter().any(|fault| fault.may_interrupt(is_of, life.from, life.until))
     }
 
     fn one_effect(&self, steps: &BTreeMap<&str, Vec<&Effect>>, findings: &mut Findings) {
@@ -72,7 +94,11 @@ impl Evidence<'_> {
             let (rule, holds) = match self.record.level {
                 Level::Once => (Rule::SingleUse, more == 0),
                 Level::Reconciled => {
-                    let excused = effects.iter().filter(|effect| self.is_late(effect)).count().min(more);
+                    let excused = effects
+                        .iter()
+                        .filter(|effect| is_late(effect, self.effects, self.faults))
+                        .count()
+                        .min(more);
                     findings.counts.late += number(excused);
                     (Rule::Reconciled, more <= excused && keys.len() == 1)
                 }
@@ -87,20 +113,6 @@ impl Evidence<'_> {
                 findings.call_breaks(rule, self.record, &what);
             }
         }
-    }
-
-    /// Returns true for the first effect of a run after the pause of its process: its step had begun before.
-    fn is_late(&self, effect: &Effect) -> bool {
-        let pauses = self.faults.iter().filter(|fault| {
-            fault.kind == FaultKind::Pause
-                && fault.process == Some(effect.process)
-                && fault.until <= effect.at
-        });
-        let is_first = |since: u64| {
-            let of_run = self.effects.iter().filter(|other| other.run == effect.run && other.at >= since);
-            of_run.map(|other| other.at).min() == Some(effect.at)
-        };
-        pauses.into_iter().any(|pause| effect.at - pause.until < LATE && is_first(pause.until))
     }
 
     /// A call that ended with its result has had the effect of each step.
@@ -237,11 +249,23 @@ impl Evidence<'_> {
     }
 }
 
+/// Returns true for the first effect of a run after the pause of its process: its step had begun before.
+pub(crate) fn is_late(effect: &Effect, effects: &[Effect], faults: &[Fault]) -> bool {
+    let pauses = faults.iter().filter(|fault| {
+        fault.kind == FaultKind::Pause && fault.process == Some(effect.process) && fault.until <= effect.at
+    });
+    let is_first = |since: u64| {
+        let of_run = effects.iter().filter(|other| other.run == effect.run && other.at >= since);
+        of_run.map(|other| other.at).min() == Some(effect.at)
+    };
+    pauses.into_iter().any(|pause| effect.at - pause.until < LATE && is_first(pause.until))
+}
+
 /// Returns the key of the question that an answer is for: see `Leg::accept`.
 fn key_of(answer: &str) -> &str {
     answer.splitn(3, '-').nth(2).unwrap_or_default()
 }
 
-fn number(count: usize) -> u64 {
+pub(crate) fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -17,6 +17,8 @@ pub(crate) enum FaultKind {
     Terminate,
     /// SIGTERM of a process, and its successor has another version of the tools.
     Upgrade,
+    /// SIGKILL of all processes; for a while none of them runs.
+    Blackout,
     /// The store ends and begins again.
     StoreRestart,
     /// Another process has the lock of the store's file.
@@ -45,6 +47,7 @@ impl FaultKind {
             Self::Pause => "SIGSTOP beyond the lease",
             Self::Terminate => "SIGTERM",
             Self::Upgrade => "upgrades",
+            Self::Blackout => "deaths of the whole fleet",
             Self::StoreRestart => "restarts of the store",
             Self::StoreLock => "locks of the file",
             Self::CutRequest => "store requests cut",
@@ -132,9 +135,11 @@ impl Faults {
         kept.latest.iter().map(|(_, fault)| fault.clone()).collect()
     }
 
-    /// Returns the number of faults of each kind.
-    pub(crate) fn counts(&self) -> BTreeMap<FaultKind, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).counts.clone()
+    /// Returns the numbers of faults, for a report.
+    pub(crate) fn words(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = kept.counts.iter().map(|(kind, count)| format!("{count} {}", kind.name()));
+        words.collect::<Vec<_>>().join(", ")
     }
 }
 

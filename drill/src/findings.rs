@@ -1,6 +1,6 @@
 //! The findings of the checks: numbers, and the examples that break a rule.
 
-use crate::{history::CallRecord, tools::Level};
+use crate::{history::CallRecord, log::Record as _, rows::Count, tasks::TaskFindings, tools::Level};
 use std::collections::BTreeMap;
 
 /// The examples that are kept for a broken rule.
@@ -21,10 +21,23 @@ pub(crate) enum Rule {
     Rows,
     Liveness,
     Traces,
+    TaskReconciled,
+    TaskRerun,
+    TaskSingle,
+    TaskEnds,
+    TaskAnswers,
+    TaskAsked,
+    TaskKept,
+    TaskFinal,
+    TaskStrangers,
+    TaskCreated,
+    TaskCancelled,
+    TaskRows,
 }
 
 impl Rule {
-    pub(crate) const ALL: [Self; 12] = [
+    /// The rules for calls.
+    pub(crate) const CALLS: [Self; 12] = [
         Self::SingleUse,
         Self::Reconciled,
         Self::Rerun,
@@ -37,6 +50,22 @@ impl Rule {
         Self::Rows,
         Self::Liveness,
         Self::Traces,
+    ];
+
+    /// The rules for tasks.
+    pub(crate) const TASKS: [Self; 12] = [
+        Self::TaskReconciled,
+        Self::TaskRerun,
+        Self::TaskSingle,
+        Self::TaskEnds,
+        Self::TaskAnswers,
+        Self::TaskAsked,
+        Self::TaskKept,
+        Self::TaskFinal,
+        Self::TaskStrangers,
+        Self::TaskCreated,
+        Self::TaskCancelled,
+        Self::TaskRows,
     ];
 
     /// Returns the number of the rule in docs/drill.md.
@@ -52,6 +81,16 @@ impl Rule {
             Self::Rows => "I8",
             Self::Liveness => "I9",
             Self::Traces => "I10",
+            Self::TaskReconciled | Self::TaskRerun | Self::TaskSingle => "T1",
+            Self::TaskEnds => "T2",
+            Self::TaskAnswers => "T3",
+            Self::TaskAsked => "T4",
+            Self::TaskKept => "T5",
+            Self::TaskFinal => "T6",
+            Self::TaskStrangers => "T7",
+            Self::TaskCreated => "T8",
+            Self::TaskCancelled => "T9",
+            Self::TaskRows => "T10",
         }
     }
 }
@@ -87,9 +126,9 @@ pub(crate) struct Counts {
     pub(crate) answers: u64,
     pub(crate) thefts: u64,
     pub(crate) traced: u64,
-    /// The most rows of calls and of blobs at once, and those that are left after their time.
-    pub(crate) most_rows: (u64, u64),
-    pub(crate) rows_left: (u64, u64),
+    /// The most rows at once, and those that are left after their time.
+    pub(crate) most_rows: Count,
+    pub(crate) rows_left: Count,
 }
 
 /// The findings of the checks so far.
@@ -98,6 +137,7 @@ pub(crate) struct Findings {
     pub(crate) counts: Counts,
     /// The number of calls of each outcome.
     pub(crate) outcomes: BTreeMap<(Level, String), u64>,
+    pub(crate) tasks: TaskFindings,
     broken: BTreeMap<Rule, Broken>,
 }
 
@@ -113,8 +153,14 @@ impl Findings {
 
     /// Notes that a call breaks a rule.
     pub(crate) fn call_breaks(&mut self, rule: Rule, record: &CallRecord, what: &str) {
-        let CallRecord { call, level, plan, .. } = record;
+        let CallRecord { level, plan, .. } = record;
+        let call = &record.life().call;
         self.breaks(rule, format!("{call} ({} {plan}): {what}", level.tool()));
+    }
+
+    /// Notes that the effects of a call cannot be read.
+    pub(crate) fn unreadable(&mut self, error: &str) {
+        self.breaks(Rule::SingleUse, format!("the ledger cannot be read: {error}"));
     }
 
     /// Returns what breaks a rule.

@@ -3,8 +3,8 @@
 use crate::{
     Result,
     fault::{FaultKind, Faults},
-    history::History,
     keys::modified,
+    log::Subject,
     server::ServerSettings,
 };
 use std::{
@@ -26,7 +26,7 @@ use tokio::{
 pub(crate) struct Fleet {
     settings: ServerSettings,
     mutant: Option<String>,
-    history: Arc<History>,
+    history: Arc<dyn Subject>,
     faults: Arc<Faults>,
     /// The version of the tools in processes that start.
     version: AtomicU32,
@@ -50,7 +50,7 @@ impl Fleet {
         settings: ServerSettings,
         mutant: Option<String>,
         size: usize,
-        history: Arc<History>,
+        history: Arc<dyn Subject>,
         faults: Arc<Faults>,
     ) -> Result<Self> {
         let fleet = Self {
@@ -149,6 +149,36 @@ impl Fleet {
             }
         }
         *held = Some(self.spawn(place).await?);
+        self.faults.end(fault);
+        Ok(())
+    }
+
+    /// Kills this process, if it runs, and starts another one in its place.
+    pub(crate) async fn kill(&self, process: u32) -> Result<()> {
+        let is_it = |place: &Place| place.address.is_some_and(|(_, found)| found == process);
+        let place = lock(&self.addresses).iter().position(is_it);
+        match place {
+            Some(place) => self.fault(place, FaultKind::Kill, Duration::ZERO).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Kills all processes, and starts them again after this time.
+    pub(crate) async fn black_out(&self, time: Duration) -> Result<()> {
+        let mut held = Vec::new();
+        for place in &self.places {
+            held.push(place.lock().await);
+        }
+        let fault = self.faults.begin(FaultKind::Blackout, None);
+        for (place, child) in held.iter_mut().enumerate() {
+            let Some(child) = child.as_mut() else { return Ok(()) };
+            child.kill().await?;
+            lock(&self.addresses)[place].address = None;
+        }
+        tokio::time::sleep(time).await;
+        for (place, child) in held.iter_mut().enumerate() {
+            **child = Some(self.spawn(place).await?);
+        }
         self.faults.end(fault);
         Ok(())
     }

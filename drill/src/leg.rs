@@ -1,6 +1,6 @@
 //! A request of a person: one leg of a call.
 
-use crate::tools::Level;
+use crate::{request::Request, tools::Level};
 use serde_json::{Value, json};
 
 /// One leg of a call.
@@ -18,8 +18,33 @@ pub(crate) struct Leg {
 }
 
 impl Leg {
-    /// Returns the message.
-    pub(crate) fn body(&self) -> Vec<u8> {
+    /// Returns the same leg with other answers, if it has answers.
+    pub(crate) fn with_other_answers(&self, word: &str) -> Option<Self> {
+        let answers = self.answers.as_object().filter(|answers| !answers.is_empty())?;
+        let answers = answers.keys().map(|key| (key.clone(), self.accept(word, key))).collect();
+        Some(Self { answers: Value::Object(answers), ..self.clone() })
+    }
+
+    /// Returns the answer to a question: a form whose name no other answer of the call has.
+    pub(crate) fn accept(&self, word: &str, key: &str) -> Value {
+        json!({ "action": "accept", "content": { "name": format!("{word}-{}-{key}", self.number) } })
+    }
+}
+
+impl Request for Leg {
+    fn method(&self) -> &'static str {
+        "tools/call"
+    }
+
+    fn name(&self) -> &str {
+        self.level.tool()
+    }
+
+    fn person(&self) -> &str {
+        &self.person
+    }
+
+    fn body(&self) -> Vec<u8> {
         let mut params = json!({
             "name": self.level.tool(),
             "arguments": { "call": self.call, "plan": self.plan },
@@ -38,17 +63,5 @@ impl Leg {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
             .to_string()
             .into_bytes()
-    }
-
-    /// Returns the same leg with other answers, if it has answers.
-    pub(crate) fn with_other_answers(&self, word: &str) -> Option<Self> {
-        let answers = self.answers.as_object().filter(|answers| !answers.is_empty())?;
-        let answers = answers.keys().map(|key| (key.clone(), self.accept(word, key))).collect();
-        Some(Self { answers: Value::Object(answers), ..self.clone() })
-    }
-
-    /// Returns the answer to a question: a form whose name no other answer of the call has.
-    pub(crate) fn accept(&self, word: &str, key: &str) -> Value {
-        json!({ "action": "accept", "content": { "name": format!("{word}-{}-{key}", self.number) } })
     }
 }

@@ -16,6 +16,8 @@ mod history;
 mod keys;
 mod ledger;
 mod leg;
+mod load;
+mod log;
 mod options;
 mod person;
 mod plan;
@@ -23,11 +25,13 @@ mod progress;
 mod proxy;
 mod random;
 mod report;
+mod request;
 mod rows;
 mod schedule;
 mod server;
 mod store;
 mod store_server;
+mod tasks;
 mod tools;
 mod trace;
 mod wire;
@@ -36,20 +40,15 @@ use crate::{
     checker::Checker,
     clock::ClockSteps,
     fault::Faults,
-    findings::{Findings, Rule},
     fleet::Fleet,
-    history::History,
     keys::Keys,
     ledger::Ledger,
+    load::{Load, Script},
     options::Options,
-    person::Script,
     progress::Progress,
-    proxy::Proxy,
-    report::{completed, report},
     schedule::Schedule,
-    server::{ServerSettings, serve},
+    server::{ServerSettings, TASK, serve},
     store::Store,
-    tools::Level,
 };
 use std::{
     process::ExitCode,
@@ -65,6 +64,8 @@ const ANSWER_TIMEOUT: u64 = 180;
 /// The longest time for which the store keeps a row after that, in seconds: three times the difference that clocks may have, the
 /// steps of the clocks, and some more.
 const KEPT_LONGER: u64 = 300;
+/// The time for which a state of a task is accepted after the task's own time, in seconds.
+const STATE_OF_TASK: u64 = 3600;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -117,7 +118,7 @@ async fn drill(options: Options) -> Result<bool> {
     std::fs::create_dir_all(&folder.0)?;
     println!("{options}");
     let store = Store::start(&options.store, &folder.0)?;
-    let (faults, history) = (Arc::new(Faults::default()), Arc::new(History::default()));
+    let (faults, load) = (Arc::new(Faults::default()), Load::of(&options));
     let (clocks, keys) = (ClockSteps::open(&folder.0)?, Keys::create(&folder.0)?);
     let wire = store.carry(Arc::clone(&faults))?;
     let settings = ServerSettings {
@@ -131,34 +132,26 @@ async fn drill(options: Options) -> Result<bool> {
         answer_timeout: ANSWER_TIMEOUT,
     };
     let size = if store.address.is_memory() { 1 } else { 3 };
+    let kept = if options.tasks { TASK.as_secs() + STATE_OF_TASK } else { ANSWER_TIMEOUT };
     let checker = Arc::new(Checker {
-        history: Arc::clone(&history),
+        log: load.log(),
         faults: Arc::clone(&faults),
         ledger: Ledger::open(&folder.0)?,
         store: store.direct.clone(),
-        kept: Duration::from_secs(ANSWER_TIMEOUT + KEPT_LONGER),
+        kept: Duration::from_secs(kept + KEPT_LONGER),
+        rule: load.rule_about_rows(),
         findings: Mutex::default(),
     });
-    let (mutant, has_faults) = (options.mutant.clone(), !options.crash);
-    let fleet = Fleet::start(settings, mutant, size, Arc::clone(&history), Arc::clone(&faults)).await?;
+    let fleet = Fleet::start(settings, options.mutant.clone(), size, load.log(), Arc::clone(&faults)).await?;
     let fleet = Arc::new(fleet);
     let progress = Progress::begin(&options);
-    let script = Arc::new(Script {
-        seed: options.seed,
-        proxy: Arc::new(Proxy::new(Arc::clone(&fleet), Arc::clone(&history), options.seed, has_faults)),
-        history: Arc::clone(&history),
-        plan: options.crash.then(|| "qss".to_owned()),
-        repeats: has_faults,
-        // With a mutant, calls may have no end.
-        limit: Duration::from_secs(if options.mutant.is_some() { 30 } else { 60 } + options.people / 4),
-        thinks: if has_faults { options.people * THINKS } else { 0 },
-    });
+    let script = Arc::new(load.script(&options, &fleet));
     let store = Arc::new(tokio::sync::Mutex::new(store));
     let schedule = Schedule {
         options: options.clone(),
         fleet: Arc::clone(&fleet),
         faults: Arc::clone(&faults),
-        history: Arc::clone(&history),
+        history: load.log(),
         store: Arc::clone(&store),
         wire,
         clocks: clocks.clone(),
@@ -171,7 +164,7 @@ async fn drill(options: Options) -> Result<bool> {
     run_calls(&script, &options, &progress, || tasks.iter().for_each(|task| task.abort())).await;
     let time = progress.elapsed();
     let ended = Instant::now();
-    while history.is_busy() && ended.elapsed() < Duration::from_secs(30) {
+    while load.log().is_busy() && ended.elapsed() < Duration::from_secs(30) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     fleet.stop().await?;
@@ -179,25 +172,22 @@ async fn drill(options: Options) -> Result<bool> {
     // A restart of the store that has begun comes to its end.
     drop(store.lock().await);
     let mut findings = checker.conclude(&clocks).await?;
-    check_liveness(&mut findings);
-    print!("{}", report(&findings, &history, &faults, time));
+    load.conclude(&mut findings);
+    print!("{}", load.report(&findings, &faults, time));
     if !findings.holds() {
         println!("FAILED: run again with --seed {}", options.seed);
     }
     Ok(findings.holds())
 }
 
-/// The time for which each person thinks, per person, in milliseconds: people share the processors.
-const THINKS: u64 = 8;
-
-/// Makes calls until their number or the time is reached.
+/// Makes calls or tasks until their number or the time is reached.
 async fn run_calls(script: &Arc<Script>, options: &Options, progress: &Progress, last_begun: impl FnOnce()) {
     let people: Vec<_> = (0..options.people)
         .map(|_| {
             let (script, progress) = (Arc::clone(script), progress.clone());
             tokio::spawn(async move {
                 while let Some(number) = progress.next_call() {
-                    script.call(number).await;
+                    script.run(number).await;
                 }
             })
         })
@@ -208,16 +198,6 @@ async fn run_calls(script: &Arc<Script>, options: &Options, progress: &Progress,
         // This person found no more call to begin.
         if let Some(last_begun) = last_begun.take() {
             last_begun();
-        }
-    }
-}
-
-/// A run in which few calls complete proves nothing.
-fn check_liveness(findings: &mut Findings) {
-    for level in Level::ALL {
-        let (done, all) = completed(findings, level);
-        if all == 0 || done * 100 < all * 99 {
-            findings.breaks(Rule::Liveness, format!("{}: {done} of {all} complete", level.tool()));
         }
     }
 }

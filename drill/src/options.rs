@@ -16,6 +16,8 @@ pub(crate) struct Options {
     pub(crate) mutant: Option<String>,
     /// Kills only, at random points, and the same plan for each call.
     pub(crate) crash: bool,
+    /// Tasks in the place of calls.
+    pub(crate) tasks: bool,
 }
 
 impl Options {
@@ -30,10 +32,15 @@ impl Options {
             lease: 2000,
             mutant: None,
             crash: false,
+            tasks: false,
         };
         while let Some(word) = words.next() {
             if word == "--crash" {
                 options.crash = true;
+                continue;
+            }
+            if word == "--tasks" {
+                options.tasks = true;
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -51,12 +58,15 @@ impl Options {
         if options.mutant.is_some() && !cfg!(antiphon_mutants) {
             return Err("this build has no mutants: see drill/run.sh".into());
         }
+        if options.tasks && options.crash {
+            return Err("--crash is a run of calls".into());
+        }
         let is_full = options.calls.is_none() && options.seconds.is_none();
         if is_full {
-            options.calls = Some(5000);
+            options.calls = Some(if options.tasks { 200 } else { 5000 });
         }
         if options.people == 0 {
-            options.people = if is_full { 200 } else { 16 };
+            options.people = if is_full && !options.tasks { 200 } else { 16 };
         }
         Ok(options)
     }
@@ -64,7 +74,11 @@ impl Options {
 
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = if self.crash { "crash drill" } else { "fleet drill" };
+        let mode = match self.tasks {
+            true => "drill of tasks",
+            false if self.crash => "crash drill",
+            false => "fleet drill",
+        };
         write!(f, "{mode}: store {}, seed {}, {} people", self.store, self.seed, self.people)?;
         write!(f, ", lease {} ms", self.lease)?;
         match &self.mutant {

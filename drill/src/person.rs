@@ -22,7 +22,7 @@ const IMPATIENT: Duration = Duration::from_millis(1200);
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) seed: u64,
-    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) proxy: Arc<Proxy<Leg>>,
     pub(crate) history: Arc<History>,
     /// The plan of every call, if all have the same.
     pub(crate) plan: Option<String>,
@@ -93,7 +93,7 @@ impl Script {
             }
         };
         self.repeat(&earlier, 40, &mut random);
-        self.history.end(&leg, outcome);
+        self.history.ended(&leg, outcome);
     }
 
     /// Sends a leg until it has a reply that ends it; sometimes two people answer. Returns the request that won.

@@ -4,6 +4,7 @@ use crate::{
     fault::Faults,
     findings::{Findings, Rule},
     history::History,
+    log::Subject as _,
     tools::Level,
 };
 use std::{fmt::Write as _, time::Duration};
@@ -26,18 +27,23 @@ pub(crate) fn report(findings: &Findings, history: &History, faults: &Faults, ti
         time.as_secs_f64(),
         counts.cut,
     );
-    let faults: Vec<String> =
-        faults.counts().iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
-    let _ = writeln!(text, "  faults      {}", faults.join(", "));
+    let _ = writeln!(text, "  faults      {}", faults.words());
     for level in Level::ALL {
         let of_level = findings.outcomes.iter().filter(|((found, _), _)| *found == level);
         let words: Vec<String> = of_level.map(|((_, word), count)| format!("{count} {word}")).collect();
         let _ = writeln!(text, "  {:11} {}", level.tool(), words.join(", "));
     }
-    for rule in Rule::ALL {
-        let broken = findings.broken(rule);
+    text.push_str(&rules(&Rule::CALLS, findings, words));
+    text
+}
+
+/// Returns the lines of rules, with the examples that break them.
+pub(crate) fn rules(rules: &[Rule], findings: &Findings, words: fn(Rule, &Findings) -> String) -> String {
+    let mut text = String::new();
+    for rule in rules {
+        let broken = findings.broken(*rule);
         let mark = if broken.is_none() { "ok    " } else { "BROKEN" };
-        let _ = writeln!(text, "{mark} {} {}", rule.number(), words(rule, findings));
+        let _ = writeln!(text, "{mark} {} {}", rule.number(), words(*rule, findings));
         if let Some(broken) = broken {
             for example in &broken.examples {
                 let _ = writeln!(text, "         {example}");
@@ -89,7 +95,7 @@ fn words(rule: Rule, findings: &Findings) -> String {
         }
         Rule::Rows => format!(
             "at most {} rows and {} blobs at once; {} and {} are left after their time",
-            counts.most_rows.0, counts.most_rows.1, counts.rows_left.0, counts.rows_left.1
+            counts.most_rows.calls, counts.most_rows.blobs, counts.rows_left.calls, counts.rows_left.blobs
         ),
         Rule::Liveness => {
             let words: Vec<String> = Level::ALL
@@ -104,6 +110,8 @@ fn words(rule: Rule, findings: &Findings) -> String {
         Rule::Traces => {
             format!("the log of the fleet has {} legs, each under the id of its call", counts.traced)
         }
+        // The rules for tasks have lines of their own.
+        _ => String::new(),
     }
 }
 

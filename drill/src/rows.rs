@@ -8,18 +8,41 @@ use crate::{
 use antiphon::store::{CallStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, StoreClock};
 use rusqlite::{Connection, OpenFlags};
 use std::{
+    fmt,
     path::Path,
     time::{Duration, SystemTime},
 };
 use tokio_postgres::NoTls;
 
-/// The number of rows of calls, and of blobs. Redis has one key for each; all of its keys count as calls.
-pub(crate) type Count = (u64, u64);
+/// The number of rows. Redis has one key for each row; all of its keys count as calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) calls: u64,
+    pub(crate) blobs: u64,
+    pub(crate) tasks: u64,
+}
+
+impl Count {
+    /// Returns the larger number of each kind.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.max(other.calls),
+            blobs: self.blobs.max(other.blobs),
+            tasks: self.tasks.max(other.tasks),
+        }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows of calls, {} of tasks and {} blobs", self.calls, self.tasks, self.blobs)
+    }
+}
 
 /// Returns the number of rows.
 pub(crate) async fn count(store: &Address) -> Result<Count> {
     match store {
-        Address::Memory => Ok((0, 0)),
+        Address::Memory => Ok(Count::default()),
         Address::Sqlite(file) => {
             let file = file.clone();
             tokio::task::spawn_blocking(move || in_file(&file)).await?
@@ -27,7 +50,8 @@ pub(crate) async fn count(store: &Address) -> Result<Count> {
         Address::Postgres(url) => in_postgres(url).await,
         Address::Redis(url) => {
             let mut connection = redis::Client::open(&**url)?.get_multiplexed_async_connection().await?;
-            Ok((redis::cmd("DBSIZE").query_async(&mut connection).await?, 0))
+            let calls = redis::cmd("DBSIZE").query_async(&mut connection).await?;
+            Ok(Count { calls, ..Count::default() })
         }
     }
 }
@@ -36,8 +60,10 @@ pub(crate) async fn count(store: &Address) -> Result<Count> {
 /// more.
 pub(crate) async fn left(store: &Address, clocks: &ClockSteps, later: Duration) -> Result<Count> {
     match store {
-        Address::Memory => return Ok((0, 0)),
-        Address::Redis(url) => return Ok((endless_keys(url, later).await?, 0)),
+        Address::Memory => return Ok(Count::default()),
+        Address::Redis(url) => {
+            return Ok(Count { calls: endless_keys(url, later).await?, ..Count::default() });
+        }
         Address::Sqlite(file) => {
             let clocks = clocks.clone();
             let clock = StoreClock::from_fn(move || moment(clocks.host() + later));
@@ -54,6 +80,9 @@ pub(crate) async fn left(store: &Address, clocks: &ClockSteps, later: Duration) 
 async fn sweep(store: impl CallStore) -> Result<()> {
     const LIMIT: usize = 1000;
     while store.sweep(LIMIT).await?.is_partial(LIMIT) {}
+    if let Some(tasks) = store.tasks() {
+        while tasks.sweep(LIMIT).await? == LIMIT {}
+    }
     Ok(())
 }
 
@@ -64,7 +93,11 @@ fn in_file(file: &Path) -> Result<Count> {
             connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
         Ok(count.unsigned_abs())
     };
-    Ok((rows("antiphon_calls")?, rows("antiphon_blobs")?))
+    Ok(Count {
+        calls: rows("antiphon_calls")?,
+        blobs: rows("antiphon_blobs")?,
+        tasks: rows("antiphon_tasks")?,
+    })
 }
 
 /// Locks the file against writes of all processes, until the connection is dropped.
@@ -82,7 +115,7 @@ async fn in_postgres(url: &str) -> Result<Count> {
     let row = client.query_one(counts, &[]).await?;
     connection.abort();
     let column = |index| row.try_get(index).map(|count: i64| count.unsigned_abs());
-    Ok((column(0)?, column(1)?))
+    Ok(Count { calls: column(0)?, blobs: column(1)?, tasks: 0 })
 }
 
 /// Returns the number of keys that Redis will not have removed by then: one minute after their end.

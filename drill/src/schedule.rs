@@ -5,8 +5,8 @@ use crate::{
     clock::{ClockSteps, micros},
     fault::{FaultKind, Faults},
     fleet::Fleet,
-    history::History,
     keys::{Edit, Keys},
+    log::Subject,
     options::Options,
     progress::Progress,
     random::Random,
@@ -23,7 +23,7 @@ pub(crate) struct Schedule {
     pub(crate) options: Options,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) faults: Arc<Faults>,
-    pub(crate) history: Arc<History>,
+    pub(crate) history: Arc<dyn Subject>,
     pub(crate) store: Arc<tokio::sync::Mutex<Store>>,
     pub(crate) wire: Option<Arc<Wire>>,
     pub(crate) clocks: ClockSteps,
@@ -45,6 +45,9 @@ impl Schedule {
         if all.fleet.size() > 1 {
             tasks.push(tokio::spawn(Arc::clone(&all).upgrade()));
             tasks.push(tokio::spawn(Arc::clone(&all).stores()));
+            if all.options.tasks {
+                tasks.push(tokio::spawn(Arc::clone(&all).blackouts()));
+            }
         }
         tasks.push(tokio::spawn(Arc::clone(&all).wires()));
         tasks.push(tokio::spawn(Arc::clone(&all).steps_of_clocks()));
@@ -79,6 +82,20 @@ impl Schedule {
             if kind == FaultKind::Kill {
                 let _ = task.await;
             }
+        }
+    }
+
+    /// All processes die at once, and for a while there is none.
+    async fn blackouts(self: Arc<Self>) {
+        let mut random = self.random("blackouts");
+        tokio::time::sleep(Duration::from_secs(2) + random.millis(3000)).await;
+        loop {
+            let (fleet, time) = (Arc::clone(&self.fleet), random.millis(self.options.lease * 3 / 2));
+            // A fault that has begun comes to its end.
+            if let Ok(Err(error)) = tokio::spawn(async move { fleet.black_out(time).await }).await {
+                eprintln!("the fleet did not start again: {error}");
+            }
+            tokio::time::sleep(Duration::from_secs(8) + random.millis(12_000)).await;
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
 use antiphon::{
     seal::{KeyRing, Principal},
     serve::http::{HttpOptions, serve_http},
-    server::{Caller, ClaimOptions, Clock, KeyFileWatch, Limits, ReplayCheck, Server},
+    server::{Caller, ClaimOptions, Clock, KeyFileWatch, Limits, ReplayCheck, Server, TaskOptions},
     store::CallStore,
 };
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ use tokio::{
 const KEYS_INTERVAL: Duration = Duration::from_millis(250);
 /// The size from which on a record moves to the store, in bytes: three steps and their answers exceed it.
 const STATE: usize = 1500;
+/// The time for which a task exists.
+pub(crate) const TASK: Duration = Duration::from_secs(900);
 /// The time for which a process that starts tries to reach the store.
 const CONNECT: Duration = Duration::from_secs(30);
 
@@ -70,6 +72,7 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
         .limits(limits)
         .answer_timeout(Duration::from_secs(settings.answer_timeout))
         .claim_options(options)
+        .task_options(TaskOptions::default().lease(lease).ttl(TASK).keep(TASK))
         .shared_store(open(&settings.store, &clocks).await?)
         .spill(true)
         .bind_principal(|caller: &Caller<'_>| {

@@ -1,9 +1,10 @@
-//! The tools under test: one handler that follows the plan in its arguments, at three levels of protection.
+//! The tools under test: one handler that follows the plan in its arguments, at three levels of protection, as a call or as a
+//! task.
 
-use crate::ledger::Ledger;
+use crate::{ledger::Ledger, tasks::TaskTool};
 use antiphon::{
     Error, Form, Result,
-    server::{Ctx, Tool, Won},
+    server::{Ctx, TaskMode, Tool, Won},
 };
 use futures_util::future::{BoxFuture, FutureExt as _};
 use schemars::JsonSchema;
@@ -68,34 +69,42 @@ const RESULT: usize = 300;
 
 /// Returns the tools of a version. `slow` is the time of a slow step.
 pub(crate) fn tools(ledger: &Ledger, slow: Duration, version: u32) -> Vec<Tool> {
-    Level::ALL
-        .into_iter()
-        .map(|level| {
-            let ledger = Arc::new(ledger.clone());
-            let tool = Tool::new(
-                level.tool(),
-                lent(move |ctx, order| {
-                    let ledger = Arc::clone(&ledger);
-                    async move { run(ctx, order, &ledger, level, slow, version).await }.boxed()
-                }),
-            );
-            let tool = tool.version(version);
-            match level {
-                Level::Once => tool.single_use(true),
-                Level::Reconciled => tool.write_ahead(true),
-                Level::Rerun => tool.write_ahead(true).rerun_after_crash(true),
-            }
-        })
-        .collect()
+    let tool = |name: &str, level: Level| {
+        let ledger = Arc::new(ledger.clone());
+        let handler = lent(move |ctx, order| {
+            let ledger = Arc::clone(&ledger);
+            async move { run(ctx, order, &ledger, level, slow, version).await }.boxed()
+        });
+        Tool::new(name, handler).version(version)
+    };
+    let calls = Level::ALL.into_iter().map(|level| {
+        let tool = tool(level.tool(), level);
+        match level {
+            Level::Once => tool.single_use(true),
+            Level::Reconciled => tool.write_ahead(true),
+            Level::Rerun => tool.write_ahead(true).rerun_after_crash(true),
+        }
+    });
+    let tasks = TaskTool::ALL.into_iter().map(|kind| {
+        let tool = tool(kind.tool(), kind.level());
+        match kind {
+            TaskTool::Reconciled | TaskTool::Single => tool.task(TaskMode::Required),
+            TaskTool::Rerun => tool.task(TaskMode::Required).rerun_after_crash(true),
+            // Its first legs are those of a call.
+            TaskTool::Promoted => tool.task(TaskMode::Optional).write_ahead(true),
+        }
+    });
+    calls.chain(tasks).collect()
 }
 
 fn lent<F: for<'a> Fn(&'a Ctx, Order) -> BoxFuture<'a, Result<String>>>(handler: F) -> F {
     handler
 }
 
-/// Follows the plan: `s` a step, `l` a slow step, `j` two steps at once, `q` a question, `b` two questions at once, `w` a
-/// question against a step, `c` a checkpoint. From version 2 on, there is one more step at the end. The result has the
-/// answers, the run and the call's id.
+/// Follows the plan: `s` a step, `l` a slow step, `j` two steps at once, `q` a question, `b` two questions at once, `p` a question
+/// and a step at once, `w` a question against a step, `c` a checkpoint, `t` the place at which a call becomes a task. From version 2
+/// on, there is one more step at the end. The result has the answers, the run and the call's id. A task that was cancelled has
+/// one step that compensates.
 async fn run(
     ctx: &Ctx,
     order: Order,
@@ -108,41 +117,64 @@ async fn run(
     let name = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let run = Run { ctx, ledger, level, call: &order.call, name, slow };
     let id = ctx.call_id().map(|id| id.to_string()).unwrap_or_default();
-    tracing::debug!(call = %id, leg = ctx.leg(), "a handler runs");
-    let mut answers = Vec::new();
-    for (number, part) in (0u32..).zip(order.plan.bytes()) {
-        match part {
-            b's' => run.step("s", number, Duration::from_millis(15)).await?,
-            b'l' => run.step("l", number, run.slow).await?,
-            b'j' => {
-                let steps = ["j", "k"].map(|name| run.step(name, number, Duration::from_millis(15)));
-                ctx.join_all(steps).await.into_iter().collect::<Result<()>>()?;
-            }
-            b'q' => answers.push(run.ask("q", number).await?),
-            b'b' => {
-                let (one, two) = tokio::join!(run.ask("b", number), run.ask("d", number));
-                answers.extend([one?, two?]);
-            }
-            b'w' => {
-                let work = run.step("w", number, Duration::from_millis(5));
-                match ctx.select(("select", number), (run.ask("v", number), work)).await {
-                    Won::A(answer) => answers.push(answer?),
-                    Won::B(done) => done?,
-                }
-            }
-            b'c' => ctx.checkpoint().nth(number).now().await,
-            _ => return Err(Error::user_facing("a plan has unknown parts")),
+    tracing::debug!(call = %id, leg = ctx.leg(), run = run.name, of = order.call, "a handler runs");
+    let answers = match run.follow(&order.plan).await {
+        Err(error) if ctx.is_task() => {
+            run.step(COMPENSATION, 0, Duration::from_millis(5)).await?;
+            return Err(error);
         }
-    }
+        answers => answers?,
+    };
     if version > 1 {
         run.step("u", 0, Duration::from_millis(5)).await?;
     }
     Ok(format!("{}|{}|{id}", answers.join(","), run.name))
 }
 
+/// The name of the step that compensates.
+pub(crate) const COMPENSATION: &str = "x";
+
 impl Run<'_> {
+    /// Follows a plan. Returns the answers.
+    async fn follow(&self, plan: &str) -> Result<Vec<String>> {
+        let (run, ctx) = (self, self.ctx);
+        let mut answers = Vec::new();
+        for (number, part) in (0u32..).zip(plan.bytes()) {
+            match part {
+                b's' => run.step("s", number, Duration::from_millis(15)).await?,
+                b'l' => run.step("l", number, run.slow).await?,
+                b'j' => {
+                    let steps = ["j", "k"].map(|name| run.step(name, number, Duration::from_millis(15)));
+                    ctx.join_all(steps).await.into_iter().collect::<Result<()>>()?;
+                }
+                b'q' => answers.push(run.ask("q", number).await?),
+                b'b' => {
+                    let (one, two) = tokio::join!(run.ask("b", number), run.ask("d", number));
+                    answers.extend([one?, two?]);
+                }
+                b'p' => {
+                    let work = run.step("p", number, Duration::from_millis(250));
+                    let (answer, done) = tokio::join!(run.ask("q", number), work);
+                    done?;
+                    answers.push(answer?);
+                }
+                b'w' => {
+                    let work = run.step("w", number, Duration::from_millis(5));
+                    match ctx.select(("select", number), (run.ask("v", number), work)).await {
+                        Won::A(answer) => answers.push(answer?),
+                        Won::B(done) => done?,
+                    }
+                }
+                b'c' => ctx.checkpoint().nth(number).now().await,
+                b't' => ctx.into_task().await?,
+                _ => return Err(Error::user_facing("a plan has unknown parts")),
+            }
+        }
+        Ok(answers)
+    }
     async fn ask(&self, name: &'static str, number: u32) -> Result<String> {
-        let choice = self.ctx.elicit::<Choice>("Which?").key(name).nth(number).await?;
+        let text = format!("Which {name}{number} of {}?", self.call);
+        let choice = self.ctx.elicit::<Choice>(text).key(name).nth(number).await?;
         Ok(choice.name)
     }
 

@@ -1,5 +1,6 @@
 //! The events of a server process, as lines of its output, which the driver reads.
 
+use crate::clock::micros;
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::{self, Write as _},
@@ -20,15 +21,17 @@ const LINES: [(&str, &str); 4] = [
     ("a call of another version", "version"),
 ];
 
-/// Prints the events of a process. With the variable `DRILL_LOG`, warnings and errors are printed to the standard error.
+/// Prints the events of a process. With the variable `DRILL_LOG`, warnings and errors are printed to the standard error, and all
+/// events if its value is `debug`.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    shows: bool,
+    shows: Option<Level>,
 }
 
 impl Printer {
     pub(crate) fn new() -> Self {
-        Self { shows: std::env::var_os("DRILL_LOG").is_some() }
+        let shows = std::env::var("DRILL_LOG").ok();
+        Self { shows: shows.map(|level| if level == "debug" { Level::DEBUG } else { Level::WARN }) }
     }
 }
 
@@ -69,9 +72,10 @@ impl Subscriber for Printer {
         if let Some((_, word)) = LINES.iter().find(|(text, _)| *text == message) {
             // One write, so that a killed process leaves no half of a line before another one.
             let _ = std::io::stdout().lock().write_all(format!("{word} {call} {leg}\n").as_bytes());
-        } else if self.shows && *event.metadata().level() <= Level::WARN {
-            let (process, level) = (std::process::id(), event.metadata().level());
-            let line = format!("{process} {level} {message} call={call} leg={leg}{others}\n");
+        }
+        if self.shows.is_some_and(|shows| *event.metadata().level() <= shows) {
+            let (process, level, at) = (std::process::id(), event.metadata().level(), micros());
+            let line = format!("{at} {process} {level} {message} call={call} leg={leg}{others}\n");
             let _ = std::io::stderr().lock().write_all(line.as_bytes());
         }
     }

@@ -132,6 +132,12 @@ impl ClaimedLeg {
         self.earlier.unresolved()
     }
 
+    /// Returns true if an earlier run of the leg has stored steps that this run has not reached. If the leg ended now, its reply
+    /// would not have them, and the next leg would run them again.
+    pub(crate) fn has_unreached_steps(&self) -> bool {
+        self.earlier.has_effects()
+    }
+
     /// Commits the reply. Only then may it leave.
     pub(crate) async fn commit(&self, reply: &StoredReply) -> Result<(), Refusal> {
         if let Some(step) = self.unresolved_step() {

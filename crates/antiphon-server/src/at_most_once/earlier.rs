@@ -56,6 +56,12 @@ impl EarlierSteps {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(short(path), earlier);
     }
 
+    /// Returns true if one of the steps has had an effect, or may have had one, and this run has not taken it.
+    pub(super) fn has_effects(&self) -> bool {
+        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.values().any(|step| step.ended.is_some() || step.is_interrupted())
+    }
+
     /// Returns a step whose effect is unknown, and which this run has not resolved.
     pub(super) fn unresolved(&self) -> Option<String> {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,6 +27,8 @@ use tokio::time::Instant;
 /// The first pause between two claims of a leg that another run holds. It doubles, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The time after which a task tries again to run whose creation has no reply yet.
+const UNBORN: Duration = Duration::from_secs(2);
 
 /// The result of claiming a leg.
 pub(crate) enum ClaimResult {
@@ -90,7 +92,8 @@ async fn claim_row(
     .keep(row.keep());
     claims.sweep(seconds(server.clock.now()));
     let may_take_over = level == Level::WriteAhead || leg.settings.rerun_after_crash;
-    match granted(claims, request, may_take_over).await {
+    let in_task = leg.caller.task.is_some();
+    match granted(claims, request, may_take_over, in_task).await {
         Granted::Fresh(fence, claimed) => {
             let earlier = match level {
                 Level::WriteAhead => earlier_steps(claims, &fence, row.leg).await,
@@ -134,7 +137,7 @@ enum Granted {
 }
 
 /// Claims, and waits for the run that holds the leg.
-async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool) -> Granted {
+async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool, in_task: bool) -> Granted {
     let begin = Instant::now();
     let (mut pause, mut attempts) = (FIRST_PAUSE, 0);
     loop {
@@ -157,6 +160,12 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
             Ok(Claim::Unknown(unknown)) if may_take_over && unknown.leg == request.leg() => {
                 tracing::warn!(call = %escaped(&request.call()), leg = request.leg(), "the run of a leg died: it is run again");
                 request = request.take_over(true);
+            }
+            // The run of the request that created this task died before its reply left, so no client has the task's id yet: the
+            // client sends the request again, which ends that leg, or nobody waits for the task.
+            Ok(Claim::Unknown(unknown)) if in_task && unknown.leg < request.leg() => {
+                tracing::warn!(call = %escaped(&request.call()), leg = unknown.leg, "the reply that creates a task has not left: the task waits for it");
+                return Granted::Refused(Refusal::InFlight { retry_after: UNBORN });
             }
             Ok(Claim::Unknown(unknown)) => {
                 tracing::error!(call = %escaped(&request.call()), leg = unknown.leg, "the run of a leg died, and its effects are unknown");

@@ -19,7 +19,7 @@ impl<'f> TaskExchange<'f> {
 
     /// Ends the leg soon, if the runner says so. Nothing is delivered: answers come with the next leg.
     pub(crate) fn receive(&self, cx: &Context<'_>) {
-        if self.task.poll_ends(cx) {
+        if self.task.poll_ends(cx) && self.runtime.may_end_early() {
             self.runtime.with(antiphon_engine::Leg::end_soon);
         }
     }

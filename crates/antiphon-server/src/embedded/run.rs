@@ -4,7 +4,7 @@ use super::{active::ActiveTask, shared::Shared};
 use antiphon_seal::CallId;
 use antiphon_store::{
     LegControl, RunnerId, StoreError, TaskAction, TaskClaim, TaskDecision, TaskFence, TaskKey, TaskMessage,
-    TaskNext, TaskProgram, TaskUpdate, Written,
+    TaskNext, TaskProgram, TaskUpdate, Written, mutant::is_mutant,
 };
 use antiphon_wire::escaped;
 use std::{future::Future, sync::Arc, time::Duration};
@@ -100,16 +100,24 @@ impl Run<'_> {
     /// Runs leg after leg. A failure of the store ends the run: the task is due again when its lease is over.
     async fn go(&mut self, mut messages: Vec<TaskMessage>) {
         loop {
+            if self.engine.is_draining() && is_mutant("task_drain_keeps") {
+                return;
+            }
             if self.engine.is_draining() {
                 return self.write_and_release(TaskNext::Runs, 0).await;
             }
+            let before = is_mutant("task_input_not_stored").then(|| self.snapshot.clone());
             let decision = self.program.decide(self.key, &self.snapshot, &messages);
             let taken = decision.taken;
             if let Some(next) = self.take(decision) {
                 return self.write_and_release(next, taken).await;
             }
+            let decided = before.map(|before| std::mem::replace(&mut self.snapshot, before));
             if self.write(TaskNext::Runs, taken, true).await.is_err() {
                 return;
+            }
+            if let Some(decided) = decided {
+                self.snapshot = decided;
             }
             let end = self.leg().await;
             if let Some(next) = self.take(end) {

@@ -12,7 +12,9 @@ use crate::{
     task_leg::{LegNews, TaskLeg},
     task_registry::Tasks,
 };
-use antiphon_store::{LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram};
+use antiphon_store::{
+    LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram, mutant::is_mutant,
+};
 use antiphon_wire::{ErrorObject, escaped};
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{
@@ -131,9 +133,13 @@ fn take(
     for message in messages {
         taken = message.number;
         match Message::open(server, key, &message.body) {
+            Some(Message::Cancel) if is_mutant("task_cancel_ignored") => {}
             Some(Message::Cancel) => snapshot.request_cancellation(),
             Some(Message::Answers(answers)) if take_answers(snapshot, &mut input, &answers) => {
                 touch(server, snapshot);
+                if is_mutant("task_message_lost") {
+                    taken = u64::MAX;
+                }
                 break;
             }
             Some(Message::Answers(_)) | None => {}

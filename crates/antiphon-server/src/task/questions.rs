@@ -1,5 +1,6 @@
 //! The open questions of a task, and their keys on the wire.
 
+use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{Action, InputRequest, InputRequests};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -28,25 +29,27 @@ impl Questions {
         self.open.is_empty()
     }
 
-    /// Replaces the open questions. One that was open with the same text keeps its key; any other gets a new one.
+    /// Replaces the open questions. One that was open with the same text keeps its key; any other gets a new one. A question that was
+    /// asked again with a reason stays as it is when a leg without an answer to it has no reason.
     ///
     /// > Each request key in `inputRequests` **MUST** be unique over the lifetime of a single task.
     pub(super) fn replace<'a>(&mut self, asked: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) {
         let mut before = std::mem::take(&mut self.open);
         for (path, request) in asked {
             // A question is written as it was received from the engine: there is nothing in it that cannot be written.
-            let Ok(request) = to_raw_value(request) else { continue };
-            let same = |open: &OpenQuestion| open.path == path && open.request.get() == request.get();
+            let Ok(text) = to_raw_value(request) else { continue };
+            let is_same = |open: &str| open == text.get() || has_reason(open, request, text.get());
+            let same = |open: &OpenQuestion| open.path == path && is_same(open.request.get());
             let question = match before.iter().position(same) {
                 Some(at) => before.swap_remove(at),
-                None => OpenQuestion { key: self.new_key(path), path: path.to_owned(), request },
+                None => OpenQuestion { key: self.new_key(path), path: path.to_owned(), request: text },
             };
             self.open.push(question);
         }
     }
 
     fn new_key(&mut self, path: &str) -> String {
-        let is_used = |key: &String| self.used.contains(key);
+        let is_used = |key: &String| self.used.contains(key) && !is_mutant("task_key_reused");
         let numbered = (2_u32..).map(|number| format!("{path}~{number}"));
         // The iterator does not end.
         let key =
@@ -92,6 +95,19 @@ impl Questions {
     }
 }
 
+/// Returns true if an open question is this one with a reason behind its message: that for which an answer was not valid.
+fn has_reason(open: &str, request: &InputRequest, text: &str) -> bool {
+    let (InputRequest::Elicit(request), Ok(InputRequest::Elicit(open))) =
+        (request, serde_json::from_str(open))
+    else {
+        return false;
+    };
+    let reason = open.message().strip_prefix(request.message());
+    let is_question = |open| to_raw_value(&InputRequest::Elicit(open)).is_ok_and(|open| open.get() == text);
+    reason.is_some_and(|reason| reason.starts_with("\n\n"))
+        && is_question(open.with_message(request.message().to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +143,13 @@ mod tests {
             (&[("a", "1")], &["a"]),
             (&[("a", "2")], &["a~2"]),
             (&[("a", "2"), ("a~2", "1")], &["a~2", "a~2~2"]),
+        ]);
+        // Asked again with a reason, and then without it, as another question was answered.
+        check(&[
+            (&[("a", "1"), ("b", "1")], &["a", "b"]),
+            (&[("a", "1\n\nWhy"), ("b", "1")], &["a~2", "b"]),
+            (&[("a", "1")], &["a~2"]),
+            (&[("a", "1\n\nWhy not")], &["a~3"]),
         ]);
     }
 

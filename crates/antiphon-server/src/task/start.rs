@@ -10,9 +10,9 @@ use crate::{
     task_form::{TaskForm, ttl},
 };
 use antiphon_seal::Principal;
-use antiphon_store::{NewTask, StoreErrorKind, TaskKey};
+use antiphon_store::{NewTask, StoreErrorKind, TaskKey, mutant::is_mutant};
 use antiphon_wire::{CreateTaskResult, InputRequiredResult, escaped};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Returns true if the request is to become a task before its handler runs.
 ///
@@ -96,6 +96,15 @@ async fn create(
     if let Some(session) = &request.session {
         // Before the first change of the task, so that the session is notified of it.
         session.note_task(key);
+    }
+    if is_mutant("task_created_late") {
+        let (own, limits) = (Arc::clone(server), tasks.options.limits);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let Some(tasks) = &own.tasks else { return };
+            let _ = tasks.engine.start(&new, &limits).await;
+        });
+        return Ok(CreateTaskResult::new(view::task(server, key, &snapshot)));
     }
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
     tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {

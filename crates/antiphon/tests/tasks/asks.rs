@@ -3,9 +3,12 @@
 use crate::client::{TaskClient, accept, client, keys_of, text_of};
 use antiphon::{Error, Form, server::Ctx, tool};
 use serde_json::{Value, json};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 use tokio::sync::Semaphore;
 
@@ -120,6 +123,24 @@ async fn a_wrong_answer_is_asked_again_under_a_new_key() {
     client.asked(&id, &["name~2"]).await;
     client.update(&id, json!({"name~2": accept(json!({"name": "Anna"}))})).await;
     client.asked(&id, &["size"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_asked_again_stays_when_another_one_is_answered() {
+    let client = tools();
+    let id = client.task("both", json!({})).await;
+    client.asked(&id, &["name", "size"]).await;
+    client.update(&id, json!({"name": accept(json!({"name": 3}))})).await;
+    let again = client.asked(&id, &["name~2", "size"]).await["inputRequests"]["name~2"].clone();
+    client.update(&id, json!({"size": accept(json!({"size": 4}))})).await;
+    // Neither a third key nor another text: the person has read this question.
+    client.until(&id, |task| keys_of(task).len() == 1).await;
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(client.get(&id).await["inputRequests"], json!({"name~2": again}));
+    }
+    client.update(&id, json!({"name~2": accept(json!({"name": "Anna"}))})).await;
+    assert_eq!(text_of(&client.status(&id, "completed").await), "Anna 4");
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ mod asks;
 mod bounds;
 mod cancel;
 mod client;
+mod creation;
 mod draft_view;
 mod http;
 mod lifecycle;

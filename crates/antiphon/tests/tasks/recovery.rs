@@ -27,6 +27,8 @@ struct Name {
 struct Effects {
     done: Arc<Mutex<Vec<(&'static str, String)>>>,
     gate: Arc<Semaphore>,
+    /// The gate before the first step.
+    entry: Arc<Semaphore>,
 }
 
 async fn work(ctx: &Ctx, effects: &Effects) -> Result<String, Error> {
@@ -56,6 +58,13 @@ async fn once(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     work(ctx, &effects).await
 }
 
+/// Waits before its first step for something that is not recorded.
+#[tool(task = "required", rerun_after_crash)]
+async fn slow_entry(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    effects.entry.acquire().await.unwrap().forget();
+    work(ctx, &effects).await
+}
+
 /// A process: a server, and the runtime that drives it.
 struct Process {
     runtime: Runtime,
@@ -78,7 +87,8 @@ impl Fleet {
     fn process(&self) -> Process {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.unwrap();
-        let effects = Effects { done: Arc::clone(&self.done), gate: Arc::new(Semaphore::new(0)) };
+        let [gate, entry] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+        let effects = Effects { done: Arc::clone(&self.done), gate, entry };
         let _entered = runtime.enter();
         let server = Server::builder("fleet", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
@@ -87,6 +97,7 @@ impl Fleet {
             .state(effects.clone())
             .tool(again)
             .tool(once)
+            .tool(slow_entry)
             .build()
             .unwrap();
         drop(_entered);
@@ -192,6 +203,28 @@ fn a_process_that_drains_hands_its_tasks_over() {
     // No time has passed on the store's clock: the lease was given back.
     second.answer(&id);
     assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+}
+
+#[test]
+fn a_leg_that_runs_again_does_not_end_before_the_steps_of_its_first_run() {
+    let fleet = Fleet::new();
+    let (first, second, third) = (fleet.process(), fleet.process(), fleet.process());
+    first.effects.entry.add_permits(2);
+    let id = first.until_it_works(&fleet, "slow_entry");
+    fleet.clock.advance(Duration::from_secs(31));
+    second.runtime.block_on(async {
+        // The handler waits at its entry, and the process is to stop.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        second.client.server.drain();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        second.effects.entry.add_permits(1);
+        second.effects.gate.add_permits(1);
+        tokio::time::timeout(Duration::from_secs(10), second.client.server.steps_ended()).await.unwrap();
+    });
+    third.effects.entry.add_permits(2);
+    third.effects.gate.add_permits(2);
+    third.answer(&id);
+    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 2));
 }
 
 /// Asks for an hour.

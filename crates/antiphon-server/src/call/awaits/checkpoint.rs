@@ -76,7 +76,8 @@ impl Future for Checkpoint<'_> {
                     return Poll::Pending;
                 }
             };
-            let wants_to_end = (self.always || runtime.server().sheds()) && self.ctx.takes_state_only();
+            let wants_to_end = (self.always || runtime.server().sheds() && runtime.may_end_early())
+                && self.ctx.takes_state_only();
             match runtime.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {
                     self.handle.end();

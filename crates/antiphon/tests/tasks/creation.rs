@@ -1,0 +1,104 @@
+//! The reply that creates a task: a process stops after the task was created, and before its reply is stored.
+
+use crate::client::{TaskClient, accept, text_of};
+use antiphon::{
+    Error, Form,
+    seal::{KeyRing, SecretKey},
+    server::{Ctx, Server},
+    store::{
+        Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, MemoryStore, Micros, Owner,
+        StepRecord, StoreClock, StoreFuture, StoreReach, Swept,
+    },
+    tool,
+};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+
+#[derive(Form, serde::Serialize, serde::Deserialize)]
+struct Name {
+    /// Name
+    name: String,
+}
+
+/// Asks, and becomes a task.
+#[tool(task = "optional", write_ahead)]
+async fn promoted(ctx: &Ctx) -> Result<String, Error> {
+    let Name { name } = ctx.elicit("Whose?").await?;
+    ctx.into_task().await?;
+    let letters: usize = ctx.step("count", async |_| Ok(name.len())).reconcile(async |_| Ok(None)).await?;
+    Ok(format!("{name} {letters}"))
+}
+
+/// The store of a process that stops before a reply is stored.
+#[derive(Debug)]
+struct Stopped(Arc<MemoryStore>);
+
+impl CallStore for Stopped {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
+        self.0.claim(request)
+    }
+    fn renew<'a>(&'a self, _: &'a Fence, _: Duration) -> StoreFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
+        self.0.append(fence, record)
+    }
+    fn commit<'a>(&'a self, _: &'a Fence, _: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn release<'a>(&'a self, _: &'a Fence) -> StoreFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
+        self.0.load(call)
+    }
+    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest> {
+        self.0.put(blob, keep, owner)
+    }
+    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
+        self.0.get(digest)
+    }
+    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
+        self.0.sweep(limit)
+    }
+    fn tasks(&self) -> Option<Arc<dyn antiphon::store::TaskStore>> {
+        self.0.tasks()
+    }
+    fn reach(&self) -> StoreReach {
+        self.0.reach()
+    }
+}
+
+fn client(store: Arc<dyn CallStore>) -> TaskClient {
+    let server = Server::builder("tasks", "1.0")
+        .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
+        .shared_store(store)
+        .single_instance()
+        .tool(promoted);
+    TaskClient::of(server.build().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_waits_for_the_reply_that_creates_it() {
+    let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+    let store = Arc::new(MemoryStore::new().clock(clock));
+    let (first, second) = (client(Arc::new(Stopped(Arc::clone(&store)))), client(store));
+    let round = second.call("promoted", json!({})).await;
+    let state = &round["result"]["requestState"];
+    let answers = json!({"name": accept(json!({"name": "Anna"}))});
+    let leg = json!({"name": "promoted", "arguments": {}, "requestState": state, "inputResponses": answers});
+    let stops = first.send("tools/call", leg.clone());
+    assert!(tokio::time::timeout(Duration::from_secs(5), stops).await.is_err());
+    drop(first);
+    hand.advance(Duration::from_secs(31));
+    // The other process finds the task, and that its creation has no reply.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let created = second.send("tools/call", leg).await;
+    assert_eq!(created["result"]["resultType"], "task", "{created}");
+    let id = created["result"]["taskId"].as_str().unwrap();
+    for _ in 0..10 {
+        hand.advance(Duration::from_secs(2));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!(text_of(&second.status(id, "completed").await), "Anna 4");
+}
