@@ -17,7 +17,7 @@
 //! decision that took them is recorded.
 
 use std::future::{Future, pending};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use antiphon_store::TaskKey;
@@ -123,14 +123,18 @@ impl Run {
     }
 
     async fn leg(&self) -> dbos::Result<Recorded> {
+        // A leg counts as running until its result is recorded, so that a drain does not lose the result.
+        let until_recorded = Mutex::new(None);
         dbos::step("leg", || async {
             let shared = there(&self.shared).await;
             // The semaphore is not closed.
             let Ok(_place) = shared.places.acquire().await else { return pending().await };
             let running = shared.legs.begin(self.task);
-            // A drain waits for the legs that began before it.
-            let shared = there(&self.shared).await;
             let control = Arc::clone(&running.control);
+            if shared.stage() >= Stage::Draining {
+                drop(running);
+                return pending().await;
+            }
             // Messages that came since the decision; later ones are reported.
             if !repeated(|| shared.tables.messages(self.task, self.seen)).await.is_empty() {
                 control.end_soon();
@@ -158,6 +162,7 @@ impl Run {
                 drop(running);
                 return pending().await;
             }
+            *until_recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
             Ok(end)
         })
         .await

@@ -2,6 +2,7 @@
 
 use super::subject::{EngineSubject, Instance};
 use crate::error::StoreErrorKind;
+use crate::reach::StoreReach;
 use crate::task::{TaskKey, TaskLimits, TaskSent};
 
 pub(super) async fn check(subject: &EngineSubject) {
@@ -67,7 +68,9 @@ async fn a_final_task_has_no_messages(subject: &EngineSubject) {
 }
 
 async fn a_message_ends_the_leg_soon(subject: &EngineSubject) {
-    for sender in [&subject.first, &subject.second] {
+    // An engine of one machine may learn late of messages that another process took.
+    let is_fleet = subject.first.engine.reach() == StoreReach::Fleet;
+    for sender in [&subject.first, &subject.second].into_iter().take(1 + usize::from(is_fleet)) {
         let task = subject.started("hold wait").await;
         subject.first.until_log(task, "shown").await;
         sender.send(task, "a").await;

@@ -188,6 +188,9 @@ impl TaskProgram for ScriptProgram {
                 }
                 "hold" => {
                     let mut shown = script.clone();
+                    // A leg that runs again may get the snapshot that it has shown.
+                    shown.log.retain(|entry| entry != "shown");
+                    script.log.clone_from(&shown.log);
                     shown.log.push("shown".to_owned());
                     control.show(shown.write());
                     control.ends().await;
