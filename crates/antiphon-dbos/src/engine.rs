@@ -86,9 +86,11 @@ impl TaskEngine for DbosTasks {
                     Creation::Expired => upkeep::remove(&self.0, &[task.task]).await?,
                 }
             };
-            // The task is durable. If its workflow cannot start now, the upkeep of any instance starts it.
+            // The task is durable: the request does not wait for its workflow. If that cannot start now, the upkeep of any instance
+            // starts it.
             if created == TaskCreated::First {
-                wake::start(&self.0, task.task).await;
+                let (shared, task) = (Arc::clone(&self.0), task.task);
+                tokio::spawn(async move { wake::start(&shared, task).await });
             }
             Ok(created)
         })
@@ -108,7 +110,8 @@ impl TaskEngine for DbosTasks {
             let (sent, number) = self.0.tables.send(task, message, limits).await?;
             // The message is durable. If dbos does not get its announcement now, the upkeep of any instance repeats it.
             if sent == TaskSent::Queued {
-                wake::announce(&self.0, task, number).await;
+                let shared = Arc::clone(&self.0);
+                tokio::spawn(async move { wake::announce(&shared, task, number).await });
             }
             Ok(sent)
         })

@@ -1,6 +1,6 @@
 //! The upkeep of an instance: its heartbeat, the tasks of dead instances, what dbos did not get, and what is over.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use antiphon_store::{StoreError, StoreErrorKind, TaskKey};
@@ -36,7 +36,7 @@ pub(crate) async fn run(shared: Weak<Shared>) {
     }
 }
 
-async fn look_once(shared: &Arc<Shared>, look: u32) -> Result<(), StoreError> {
+async fn look_once(shared: &Shared, look: u32) -> Result<(), StoreError> {
     let write = |error| of_write("upkeep", error);
     shared.tables.beat(&shared.executor).await.map_err(write)?;
     take_over(shared).await?;

@@ -1,7 +1,5 @@
 //! The start of workflows, and the announcements of messages that wake them.
 
-use std::sync::Arc;
-
 use antiphon_store::TaskKey;
 use antiphon_wire::escaped;
 use dbos::sysdb::SystemDatabase as _;
@@ -15,19 +13,19 @@ use crate::tables::workflow_id;
 pub(crate) const TOPIC: &str = "message";
 
 /// Starts the workflow of a task, if this instance runs tasks. A workflow that dbos has already is not started again.
-pub(crate) async fn start(shared: &Arc<Shared>, task: TaskKey) {
+///
+/// It is called outside of workflows: one that starts another one is its parent. A request of a handler to its own server has a
+/// spawned task for that.
+pub(crate) async fn start(shared: &Shared, task: TaskKey) {
     if shared.stage() != Stage::Running {
         return;
     }
-    let spawned = tokio::spawn(started(Arc::clone(shared), task));
-    // A workflow that starts another one is its parent; a request is no workflow, also if a handler sends it to its own server.
-    let started = spawned.await.unwrap_or_else(|fault| Err(fault.to_string()));
-    if let Err(error) = started {
+    if let Err(error) = started(shared, task).await {
         tracing::warn!(task = %escaped(&task), error = %escaped(&error), "the workflow of a task did not start: it is tried again");
     }
 }
 
-async fn started(shared: Arc<Shared>, task: TaskKey) -> Result<(), String> {
+async fn started(shared: &Shared, task: TaskKey) -> Result<(), String> {
     let Some((_, workflow)) = shared.launched.get() else { return Ok(()) };
     let id = workflow_id(task);
     let options = StartOptions { workflow_id: Some(&id), ..StartOptions::default() };
