@@ -14,13 +14,13 @@ use tokio::{
 };
 
 /// The effects of all processes.
-struct World {
+struct EffectLog {
     listener: UnixListener,
     /// The number of effects by name, and the keys of their steps.
     done: BTreeMap<String, (usize, Vec<String>)>,
 }
 
-impl World {
+impl EffectLog {
     /// Waits for the next line of an instance.
     async fn next(&mut self) -> (String, String, UnixStream) {
         let (stream, _) = self.listener.accept().await.unwrap();
@@ -66,7 +66,7 @@ async fn the_fleet_finishes_what_killed_processes_began() {
 async fn kill_two() {
     let server = Server::start("dbos-fleet");
     let listener = UnixListener::bind(server.folder.path(EFFECTS)).unwrap();
-    let mut world = World { listener, done: BTreeMap::new() };
+    let mut world = EffectLog { listener, done: BTreeMap::new() };
     let mut first = world.start(&server, "first").await;
     let created = first.request("tools/call", json!({"name": "work", "arguments": {}})).await;
     let task = created["taskId"].as_str().unwrap().to_owned();

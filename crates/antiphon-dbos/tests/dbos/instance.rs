@@ -31,12 +31,12 @@ struct Name {
 }
 
 /// The connection to the world outside: it records effects, and says when each of them is over.
-struct World {
+struct EffectSocket {
     folder: PathBuf,
     name: String,
 }
 
-impl World {
+impl EffectSocket {
     /// Writes a line, and waits for the reply.
     async fn effect(&self, what: &str, key: &str) {
         let mut world = UnixStream::connect(self.folder.join(EFFECTS)).await.unwrap();
@@ -47,7 +47,7 @@ impl World {
 
 /// Runs three steps, asks, and runs a fourth one.
 #[tool(task = "required", rerun_after_crash)]
-async fn work(ctx: &Ctx, world: State<World>) -> Result<String, Error> {
+async fn work(ctx: &Ctx, world: State<EffectSocket>) -> Result<String, Error> {
     for what in ["one", "two", "three"] {
         ctx.step(what, async |step| {
             world.effect(what, step.key()).await;
@@ -78,7 +78,7 @@ pub(crate) async fn serve_if_instance() {
         .claim_options(ClaimOptions::default().lease(lease))
         .task_engine(Arc::new(DbosTasks::connect(&url, DbosOptions::default().lease(lease)).await.unwrap()))
         .task_options(TaskOptions::default())
-        .state(World { folder: folder.clone(), name: name.clone() })
+        .state(EffectSocket { folder: folder.clone(), name: name.clone() })
         .tool(work)
         .build()
         .unwrap();
