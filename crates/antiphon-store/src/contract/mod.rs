@@ -41,12 +41,14 @@
 //!
 //! A store needs a clock that a test can move: moments are compared exactly, and no test waits. Every check panics with the case
 //! that failed. The checks use new calls and new tasks each time, so they may run several times on the same rows.
+//! [`check_task_engine`] checks an engine of tasks, in real time or in the paused time of tokio.
 //! `check_tasks` expects fewer than 10,000 tasks in the store, and no other program that creates or ends tasks meanwhile.
 
 mod blobs;
 mod claims;
 mod clocks;
 mod crashes;
+mod engines;
 mod expiry;
 mod faults;
 mod faulty;
@@ -60,6 +62,7 @@ pub use blobs::check_blobs;
 pub use claims::check_claims;
 pub use clocks::check_clock_jumps;
 pub use crashes::check_crashes;
+pub use engines::check_task_engine;
 pub use expiry::check_expiry;
 pub use faults::check_store_errors;
 pub use faulty::{FaultyStore, StoreFault};

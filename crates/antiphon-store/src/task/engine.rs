@@ -25,7 +25,8 @@ pub type TaskListener = Box<dyn Fn(Option<TaskKey>) + Send + Sync>;
 /// 2. If the decision is [`Continue`](super::program::TaskAction::Continue), it calls [`TaskProgram::run`], and decides again with the
 ///    snapshot that the leg returned. A process that dies in a leg, or stops for longer than the engine waits, leaves the leg to
 ///    another one: a leg may run twice, also at the same time, with the same snapshot.
-/// 3. While a leg runs, a message that arrives ends the leg soon, and a snapshot that the leg [shows](super::program::LegControl::show) is
+/// 3. While a leg runs, a message that arrives ends the leg soon (a message that another process of the same machine took may wait for
+///    the leg's own end), and a snapshot that the leg [shows](super::program::LegControl::show) is
 ///    what [`get`](Self::get) returns. So does a [drain](Self::drain).
 /// 4. A message stays in [`get`](Self::get) until a stored decision took it. A final task has none.
 ///

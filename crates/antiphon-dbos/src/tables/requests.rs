@@ -1,0 +1,176 @@
+//! The operations of requests.
+
+use std::time::Duration;
+
+use antiphon_store::{
+    NewTask, Owner, StoreError, TaskCreated, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent, TaskState,
+    TaskSummary,
+};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+
+use super::{Tables, column, key_of, statements, workflow_id};
+use crate::error::{full, of_read, of_write};
+
+/// The result of a creation.
+pub(crate) enum Creation {
+    Done(TaskCreated),
+    /// The time of an earlier task with this key is over: its workflow goes before it does.
+    Expired,
+}
+
+impl Tables {
+    pub(crate) async fn create(&self, new: &NewTask, limits: &TaskLimits) -> Result<Creation, StoreError> {
+        let task = new.task.as_bytes().as_slice();
+        let read = |error| of_read("create", error);
+        let exists =
+            self.query(statements::EXISTS).bind(task).fetch_optional(&self.pool).await.map_err(read)?;
+        match exists.map(|row| row.try_get::<bool, _>(0)).transpose().map_err(read)? {
+            Some(true) => return Ok(Creation::Done(TaskCreated::Existing)),
+            Some(false) => return Ok(Creation::Expired),
+            None => {}
+        }
+        self.check_open(None, "tasks", limits.tasks).await?;
+        self.check_open(Some(new.owner), "tasks of one owner", limits.tasks_of_owner).await?;
+        let created = self
+            .query(statements::CREATE)
+            .bind(task)
+            .bind(new.owner.as_bytes().as_slice())
+            .bind(&new.snapshot)
+            .bind(new.ttl.map(|ttl| ttl.as_secs_f64()))
+            .execute(&self.pool)
+            .await
+            .map_err(|error| of_write("create", error))?;
+        let created = if created.rows_affected() > 0 { TaskCreated::First } else { TaskCreated::Existing };
+        Ok(Creation::Done(created))
+    }
+
+    async fn check_open(&self, owner: Option<Owner>, what: &str, limit: usize) -> Result<(), StoreError> {
+        let open = self
+            .query(statements::OPEN)
+            .bind(owner.as_ref().map(|owner| owner.as_bytes().as_slice().to_vec()))
+            .bind(column(limit))
+            .fetch_one(&self.pool)
+            .await
+            .and_then(|row| row.try_get::<i64, _>(0))
+            .map_err(|error| of_read("create", error))?;
+        if open >= column(limit) { Err(full("create", what, limit)) } else { Ok(()) }
+    }
+
+    pub(crate) async fn started(&self, task: TaskKey) -> Result<(), sqlx::Error> {
+        self.query(statements::STARTED).bind(task.as_bytes().as_slice()).execute(&self.pool).await.map(drop)
+    }
+
+    pub(crate) async fn get(&self, task: TaskKey) -> Result<Option<TaskRow>, StoreError> {
+        let row = self
+            .query(statements::GET)
+            .bind(task.as_bytes().as_slice())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| of_read("get", error))?;
+        row.as_ref().map(row_of).transpose().map_err(|error| of_read("get", error))
+    }
+
+    /// Adds a message. Returns its number, if it was added.
+    pub(crate) async fn send(
+        &self,
+        task: TaskKey,
+        body: &[u8],
+        limits: &TaskLimits,
+    ) -> Result<(TaskSent, i64), StoreError> {
+        let write = |error| of_write("send", error);
+        let key = task.as_bytes().as_slice();
+        let mut transaction = self.pool.begin().await.map_err(write)?;
+        let locked = self.query(statements::LOCK_TASK).bind(key).fetch_optional(&mut *transaction).await;
+        let Some(locked) = locked.map_err(write)? else { return Ok((TaskSent::NotFound, 0)) };
+        if locked.try_get::<i16, _>(0).map_err(write)? == 3 {
+            return Ok((TaskSent::Final, 0));
+        }
+        let number = locked.try_get::<i64, _>(1).map_err(write)? + 1;
+        let taken: i64 = locked.try_get(2).map_err(write)?;
+        let queue = self.query(statements::QUEUE).bind(key).bind(taken).fetch_one(&mut *transaction).await;
+        let queue = queue.map_err(write)?;
+        if queue.try_get::<i64, _>(0).map_err(write)? >= column(limits.messages) {
+            return Err(full("send", "messages", limits.messages));
+        }
+        let bytes: i64 = queue.try_get(1).map_err(write)?;
+        if bytes.saturating_add(column(body.len())) > column(limits.message_bytes) {
+            return Err(full("send", "bytes of messages", limits.message_bytes));
+        }
+        self.query(statements::SEND)
+            .bind(key)
+            .bind(number)
+            .bind(body)
+            .bind(&self.channel)
+            .bind(format!("m{}", workflow_id(task)))
+            .execute(&mut *transaction)
+            .await
+            .map_err(write)?;
+        transaction.commit().await.map_err(write)?;
+        Ok((TaskSent::Queued, number))
+    }
+
+    pub(crate) async fn announced(&self, task: TaskKey, number: i64) -> Result<(), sqlx::Error> {
+        let statement = self.query(statements::ANNOUNCED).bind(task.as_bytes().as_slice()).bind(number);
+        statement.execute(&self.pool).await.map(drop)
+    }
+
+    pub(crate) async fn list(&self, limit: usize) -> Result<Vec<TaskSummary>, StoreError> {
+        let rows = self.query(statements::LIST).bind(column(limit)).fetch_all(&self.pool).await;
+        let rows = rows.map_err(|error| of_read("list", error))?;
+        rows.iter().map(summary_of).collect::<Result<_, _>>().map_err(|error| of_read("list", error))
+    }
+
+    pub(crate) async fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Result<Vec<TaskKey>, StoreError> {
+        let rows = self
+            .query(statements::LIST_OF_OWNER)
+            .bind(owner.as_bytes().as_slice())
+            .bind(after.map(|after| after.as_bytes().to_vec()))
+            .bind(column(limit))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| of_read("list", error))?;
+        rows.iter()
+            .map(|row| row.try_get(0).and_then(key_of))
+            .collect::<Result<_, _>>()
+            .map_err(|error| of_read("list", error))
+    }
+}
+
+fn row_of(row: &PgRow) -> Result<TaskRow, sqlx::Error> {
+    let state: i16 = row.try_get("state")?;
+    let numbers: Vec<i64> = row.try_get("numbers")?;
+    let bodies: Vec<Vec<u8>> = row.try_get("bodies")?;
+    let message = |(number, body): (i64, Vec<u8>)| TaskMessage { number: number.unsigned_abs(), body };
+    Ok(TaskRow {
+        snapshot: row.try_get("snapshot")?,
+        messages: numbers.into_iter().zip(bodies).map(message).collect(),
+        version: row.try_get::<i64, _>("version")?.unsigned_abs(),
+        is_final: state == 3,
+        is_held: state == 1,
+    })
+}
+
+fn summary_of(row: &PgRow) -> Result<TaskSummary, sqlx::Error> {
+    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let count = |number: i64| usize::try_from(number).unwrap_or_default();
+    let state = match row.try_get::<i16, _>("state")? {
+        0 => TaskState::Due,
+        1 => TaskState::Held,
+        2 => TaskState::Waits,
+        _ => TaskState::Final,
+    };
+    let mut summary = TaskSummary::new(row.try_get("task").and_then(key_of)?, state);
+    summary.age = time(row.try_get("age")?);
+    summary.unchanged_for = time(row.try_get("unchanged")?);
+    summary.rest = row.try_get::<Option<f64>, _>("rest")?.map(time);
+    summary.messages = count(row.try_get("messages")?);
+    summary.snapshot_bytes = count(row.try_get("bytes")?);
+    summary.claims = row.try_get("turn")?;
+    Ok(summary)
+}

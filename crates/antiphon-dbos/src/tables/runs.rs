@@ -1,0 +1,79 @@
+//! The operations of workflows.
+
+use std::time::Duration;
+
+use antiphon_store::{TaskKey, TaskMessage};
+use sqlx::Row as _;
+
+use super::{Tables, column, statements, workflow_id};
+
+/// A recorded decision, as the row of its task shows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn<'a> {
+    pub(crate) task: TaskKey,
+    /// The number of the decision in its task.
+    pub(crate) number: i64,
+    pub(crate) snapshot: &'a [u8],
+    pub(crate) taken: u64,
+    pub(crate) shows: Shows,
+}
+
+/// The state of a task after a decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shows {
+    Runs,
+    Waits,
+    /// Kept for this time.
+    Final(Duration),
+}
+
+impl Tables {
+    /// Returns the snapshot of a task, if its row shows the decision with this number; 0 is the creation.
+    pub(crate) async fn shown(&self, task: TaskKey, turn: i64) -> Result<Option<Vec<u8>>, sqlx::Error> {
+        let query = self.query(statements::SHOWN).bind(task.as_bytes().as_slice()).bind(turn);
+        query.fetch_optional(&self.pool).await?.map(|row| row.try_get(0)).transpose()
+    }
+
+    /// Returns the messages above a number.
+    pub(crate) async fn messages(&self, task: TaskKey, above: u64) -> Result<Vec<TaskMessage>, sqlx::Error> {
+        let query = self.query(statements::MESSAGES).bind(task.as_bytes().as_slice()).bind(column(above));
+        let message = |row: &sqlx::postgres::PgRow| {
+            Ok(TaskMessage { number: row.try_get::<i64, _>(0)?.unsigned_abs(), body: row.try_get(1)? })
+        };
+        query.fetch_all(&self.pool).await?.iter().map(message).collect()
+    }
+
+    /// Writes a recorded decision. A decision that was written before, or after which others were, changes nothing.
+    pub(crate) async fn write(&self, turn: Turn<'_>) -> Result<(), sqlx::Error> {
+        let (state, keep): (i16, _) = match turn.shows {
+            Shows::Runs => (1, None),
+            Shows::Waits => (2, None),
+            Shows::Final(keep) => (3, Some(keep.as_secs_f64())),
+        };
+        self.query(statements::WRITE)
+            .bind(turn.task.as_bytes().as_slice())
+            .bind(turn.number)
+            .bind(turn.snapshot)
+            .bind(column(turn.taken))
+            .bind(state)
+            .bind(keep)
+            .bind(&self.channel)
+            .bind(format!("c{}", workflow_id(turn.task)))
+            .execute(&self.pool)
+            .await
+            .map(drop)
+    }
+
+    /// Shows a snapshot while the leg of a decision runs.
+    pub(crate) async fn show(&self, task: TaskKey, turn: i64, snapshot: &[u8]) -> Result<(), sqlx::Error> {
+        self.query(statements::SHOW)
+            .bind(task.as_bytes().as_slice())
+            .bind(turn)
+            .bind(snapshot)
+            .bind(&self.channel)
+            .bind(format!("c{}", workflow_id(task)))
+            .execute(&self.pool)
+            .await
+            .map(drop)
+    }
+}

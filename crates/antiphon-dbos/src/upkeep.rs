@@ -1,0 +1,103 @@
+//! The upkeep of an instance: its heartbeat, the tasks of dead instances, what dbos did not get, and what is over.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use antiphon_store::{StoreError, StoreErrorKind, TaskKey};
+use antiphon_wire::escaped;
+use dbos::sysdb::types::{WorkflowFilter, WorkflowStatus};
+use dbos::sysdb::{INTERNAL_QUEUE, SystemDatabase as _};
+use tokio::time::sleep;
+
+use crate::error::of_write;
+use crate::shared::{FORGOTTEN_AFTER, Shared, Stage, VERSION};
+use crate::tables::workflow_id;
+use crate::wake;
+
+/// The time between two looks, at most.
+const LOOK: Duration = Duration::from_secs(1);
+/// The number of looks between two removals of expired tasks.
+const LOOKS_PER_SWEEP: u32 = 60;
+/// The number of tasks and messages of one look.
+const AT_ONCE: usize = 200;
+
+/// Looks until the tasks are handed over.
+pub(crate) async fn run(shared: Weak<Shared>) {
+    for look in 0_u32.. {
+        let Some(shared) = shared.upgrade().filter(|shared| shared.stage() < Stage::HandedOver) else {
+            return;
+        };
+        if let Err(error) = look_once(&shared, look).await {
+            tracing::warn!(error = %escaped(&error), "the upkeep of tasks failed: it is tried again");
+        }
+        let pause = LOOK.min(shared.options.lease / 3);
+        drop(shared);
+        sleep(pause).await;
+    }
+}
+
+async fn look_once(shared: &Shared, look: u32) -> Result<(), StoreError> {
+    let write = |error| of_write("upkeep", error);
+    shared.tables.beat(&shared.executor).await.map_err(write)?;
+    take_over(shared).await?;
+    for task in shared.tables.unstarted(AT_ONCE).await.map_err(write)? {
+        wake::start(shared, task).await;
+    }
+    for (task, number) in shared.tables.unannounced(AT_ONCE).await.map_err(write)? {
+        wake::announce(shared, task, number).await;
+    }
+    if look % LOOKS_PER_SWEEP == LOOKS_PER_SWEEP - 1 {
+        resume_parked(shared).await?;
+        let expired = shared.tables.expired(AT_ONCE).await.map_err(write)?;
+        remove(shared, &expired).await?;
+    }
+    Ok(())
+}
+
+/// Gives the tasks of dead instances to those that run.
+///
+/// dbos recovers the workflows of its own executor only, when it is launched. One that is given back twice is in its queue once.
+async fn take_over(shared: &Shared) -> Result<(), StoreError> {
+    let lease = shared.options.lease;
+    let dead = shared.tables.dead(lease).await.map_err(|error| of_write("upkeep", error))?;
+    if dead.is_empty() {
+        return Ok(());
+    }
+    let executors: Vec<&str> = dead.iter().map(String::as_str).collect();
+    let moved = shared.system.reenqueue_for_recovery(&executors, VERSION, INTERNAL_QUEUE).await;
+    let moved = moved.map_err(of_dbos)?.len();
+    if moved > 0 {
+        tracing::warn!(moved, "an instance died: others continue its tasks");
+    }
+    // The name of no instance.
+    shared.tables.forget("", lease + FORGOTTEN_AFTER).await.map_err(|error| of_write("upkeep", error))
+}
+
+/// Runs workflows again that dbos has parked, because they were taken over a hundred times. A task may wait for months.
+async fn resume_parked(shared: &Shared) -> Result<(), StoreError> {
+    let filter = WorkflowFilter {
+        status: vec![WorkflowStatus::MaxRecoveryAttemptsExceeded],
+        ..WorkflowFilter::default()
+    };
+    let parked = shared.system.list_workflows(&filter, None).await.map_err(of_dbos)?;
+    let ids: Vec<&str> = parked.iter().map(|workflow| &*workflow.workflow_id).collect();
+    if !ids.is_empty() {
+        shared.system.resume_workflows(&ids, None, None).await.map_err(of_dbos)?;
+    }
+    Ok(())
+}
+
+/// Removes tasks, with all that dbos recorded of them.
+pub(crate) async fn remove(shared: &Shared, tasks: &[TaskKey]) -> Result<(), StoreError> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<String> = tasks.iter().copied().map(workflow_id).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    shared.system.delete_workflows(&ids, true, None).await.map_err(of_dbos)?;
+    shared.tables.delete(tasks).await.map_err(|error| of_write("upkeep", error))
+}
+
+fn of_dbos(error: dbos::sysdb::Error) -> StoreError {
+    StoreError::read(StoreErrorKind::Other, "upkeep", error)
+}

@@ -1,0 +1,107 @@
+//! Messages reach the program once, in their order, and requests see those that it has not taken.
+
+use super::subject::{EngineSubject, Instance};
+use crate::error::StoreErrorKind;
+use crate::reach::StoreReach;
+use crate::task::{TaskKey, TaskLimits, TaskSent};
+
+pub(super) async fn check(subject: &EngineSubject) {
+    messages_keep_their_order(subject).await;
+    a_message_stays_until_it_is_taken(subject).await;
+    a_later_message_stays(subject).await;
+    a_final_task_has_no_messages(subject).await;
+    a_message_ends_the_leg_soon(subject).await;
+    a_message_comes_before_the_time_is_over(subject).await;
+    messages_are_limited(subject).await;
+    messages_of_no_task_are_refused(subject).await;
+}
+
+/// They are sent through both instances, and while the task waits, runs, and pauses.
+async fn messages_keep_their_order(subject: &EngineSubject) {
+    let task = subject.started("wait pause wait leg wait wait").await;
+    let (instances, mut sent) = ([&subject.first, &subject.second], Vec::new());
+    for (number, body) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        instances[number % 2].send(task, body).await;
+        sent.push(body);
+    }
+    assert_eq!(subject.first.ended(task).await, "a paused b leg:1 c d");
+}
+
+async fn a_message_stays_until_it_is_taken(subject: &EngineSubject) {
+    let task = subject.started("gate wait gate wait").await;
+    for body in ["a", "b"] {
+        subject.first.send(task, body).await;
+    }
+    let bodies = async |instance: &Instance| {
+        let messages = instance.row(task).await.messages;
+        assert!(messages.is_sorted_by(|one, next| one.number < next.number), "{messages:?}");
+        messages.into_iter().map(|message| message.body).collect::<Vec<_>>()
+    };
+    for instance in [&subject.first, &subject.second] {
+        assert_eq!(bodies(instance).await, [b"a", b"b"], "while a leg runs");
+    }
+    subject.first.program.open(task);
+    assert_eq!(subject.first.ended(task).await, "gate:1 a gate:1 b");
+}
+
+/// A decision may take one of two messages.
+async fn a_later_message_stays(subject: &EngineSubject) {
+    let task = subject.started("wait gate wait").await;
+    subject.first.send(task, "a").await;
+    subject.first.until_log(task, "a").await;
+    subject.first.send(task, "b").await;
+    let row = subject.second.row(task).await;
+    assert_eq!(row.messages.len(), 1, "{row:?}");
+    subject.first.program.open(task);
+    assert_eq!(subject.first.ended(task).await, "a gate:1 b");
+}
+
+/// A task that ends drops what it has not taken.
+async fn a_final_task_has_no_messages(subject: &EngineSubject) {
+    let task = subject.started("gate").await;
+    subject.first.send(task, "a").await;
+    subject.first.program.open(task);
+    assert_eq!(subject.first.ended(task).await, "gate:1");
+    let sent = subject.second.engine.send(task, b"late", &TaskLimits::default()).await;
+    assert!(matches!(sent, Ok(TaskSent::Final)), "{sent:?}");
+    assert_eq!(subject.first.row(task).await.messages, []);
+}
+
+async fn a_message_ends_the_leg_soon(subject: &EngineSubject) {
+    // An engine of one machine may learn late of messages that another process took.
+    let is_fleet = subject.first.engine.reach() == StoreReach::Fleet;
+    for sender in [&subject.first, &subject.second].into_iter().take(1 + usize::from(is_fleet)) {
+        let task = subject.started("hold wait").await;
+        subject.first.until_log(task, "shown").await;
+        sender.send(task, "a").await;
+        assert_eq!(subject.first.ended(task).await, "hold:1 a", "a shown snapshot is replaced by the leg's");
+    }
+}
+
+async fn a_message_comes_before_the_time_is_over(subject: &EngineSubject) {
+    let task = subject.started("gate brief leg").await;
+    subject.first.send(task, "a").await;
+    subject.first.program.open(task);
+    assert_eq!(subject.first.ended(task).await, "gate:1 a leg:1");
+}
+
+async fn messages_are_limited(subject: &EngineSubject) {
+    let task = subject.started("gate wait wait").await;
+    let full = async |task: TaskKey, limits: TaskLimits| {
+        let sent = subject.first.engine.send(task, b"xxxx", &limits).await;
+        assert_eq!(sent.map_err(|error| error.kind()), Err(StoreErrorKind::Full), "{limits:?}");
+    };
+    subject.first.send(task, "a").await;
+    subject.first.send(task, "b").await;
+    full(task, TaskLimits::default().messages(2)).await;
+    full(task, TaskLimits::default().message_bytes(5)).await;
+    subject.first.program.open(task);
+    assert_eq!(subject.first.ended(task).await, "gate:1 a b");
+}
+
+async fn messages_of_no_task_are_refused(subject: &EngineSubject) {
+    let unknown = subject.new_task("").task;
+    let sent = subject.first.engine.send(unknown, b"a", &TaskLimits::default()).await;
+    assert!(matches!(sent, Ok(TaskSent::NotFound)), "{sent:?}");
+    assert!(matches!(subject.first.engine.get(unknown).await, Ok(None)));
+}

@@ -1,0 +1,31 @@
+//! The contract of an engine of tasks.
+
+mod handover;
+mod life;
+mod lists;
+mod messages;
+mod script;
+mod subject;
+
+use std::sync::Arc;
+
+use self::subject::EngineSubject;
+use crate::task::engine::TaskEngine;
+
+/// Runs every check of an engine of tasks, on two instances that have the same tasks. Neither of them has begun; the first one has
+/// no tasks to give back afterwards.
+///
+/// The checks wait for changes that the engine reports, and for pauses of 50 milliseconds. They need a runtime of tokio that
+/// drives the engine, and a limit of their time is the caller's. An instance that dies is not among them: that is for tests of the
+/// engine's own.
+///
+/// # Panics
+///
+/// If the engine breaks a rule. The text names the case.
+pub async fn check_task_engine(first: Arc<dyn TaskEngine>, second: Arc<dyn TaskEngine>) {
+    let subject = EngineSubject::new(first, second);
+    life::check(&subject).await;
+    messages::check(&subject).await;
+    lists::check(&subject).await;
+    handover::check(&subject).await;
+}
