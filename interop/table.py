@@ -35,7 +35,7 @@ MODERN = "2026-07-28"
 GROUPS = {
     "the examples that ask with `await`": r"^example ",
     "a web page of another origin": r"^page: ",
-    "tasks": r"^task: ",
+    "tasks": r"(^|: )task: ",
     "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
     "log messages": r"^log: ",
     "completion": r"^complete: ",
