@@ -27,7 +27,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = checks! {
 };
 
 /// The case that [`followed`] reports.
-pub(crate) const FOLLOWED: &str = "task: followed by `call_tool`";
+pub(crate) const FOLLOWED: &str = "task: followed by call_tool";
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A client that declares tasks and forms.
