@@ -12,10 +12,13 @@ use_node() {
     found=$(node --version 2>/dev/null | tr -d v) || found=0
     [ "$(printf '%s\n' "$NODE_OLDEST" "$found" | sort -V | head -n 1)" != "$NODE_OLDEST" ] || return 0
     cache=${INTEROP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/antiphon-interop}/node-$NODE_PINNED
-    if [ ! -x "$cache/node_modules/.bin/node" ]; then
-        mkdir -p "$cache"
-        npm install --prefix "$cache" --no-save --no-audit --no-fund --loglevel=error "node@$NODE_PINNED" >&2
-    fi
+    mkdir -p "$cache"
+    # Two peers may need Node at once.
+    (
+        flock 9
+        [ -x "$cache/node_modules/.bin/node" ] \
+            || npm install --prefix "$cache" --no-save --no-audit --no-fund --loglevel=error "node@$NODE_PINNED" >&2
+    ) 9>"$cache/lock"
     export PATH="$cache/node_modules/.bin:$PATH"
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# antiphon with every peer that is here, one after the other, and docs/interop.md from what came of it.
+# antiphon with every peer that is here, two at a time, and docs/interop.md from what came of it.
 #
 #   interop/run.sh            all peers; writes docs/interop.md
 #   interop/run.sh --check    all peers; fails if docs/interop.md is not what it would write
@@ -11,6 +11,7 @@
 # ANTIPHON_EVERYTHING  the everything server of conformance/ (default: target/release/conformance-server)
 # ANTIPHON_FLEET  the fleet of examples/ (default: target/release/fleet)
 # ANTIPHON_LEGACY  antiphon-interop-legacy (default: target/release/antiphon-interop-legacy)
+# INTEROP_AT_ONCE  the number of peers that run at once (default: 2, because a peer mostly waits)
 #
 # A peer is a folder with a run.sh. It gets these variables as absolute paths, and INTEROP_RESULTS, the file to append
 # its lines to (see table.py). Its last line is `N passed, N failed`. The exit code is not zero if anything failed.
@@ -21,14 +22,14 @@ root=$(dirname "$here")
 mode=write
 case "${1:-}" in
     --check) mode=check; shift ;;
-    -*) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    -*) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 [ "$#" -eq 0 ] || [ "$mode" = write ] || { echo "--check is for all peers" >&2; exit 2; }
 
 peers=("$@")
 if [ "$#" -eq 0 ]; then
-    # Those that are known in this order, then the others.
-    for peer in python python1 typescript typescript1 rmcp rmcp2 inspector browser "$here"/*/run.sh; do
+    # Those that are known in this order, the longest first, then the others.
+    for peer in rmcp python typescript rmcp2 python1 typescript1 inspector browser "$here"/*/run.sh; do
         case "$peer" in /*) peer=$(basename "$(dirname "$peer")") ;; esac
         [ -x "$here/$peer/run.sh" ] || continue
         [[ " ${peers[*]-} " == *" $peer "* ]] || peers+=("$peer")
@@ -53,31 +54,41 @@ export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING ANTIPHON_FLEET 
 # The table is of the cases that every run has.
 [ "$mode" = none ] || unset INTEROP_SLOW
 
-results=$(mktemp)
-running=
+at_once=${INTEROP_AT_ONCE:-2}
+work=$(mktemp -d)
+# The peers that run now, by process id.
+declare -A running=() began=()
 stop() {
     trap '' INT TERM # a second signal would leave the rest behind
-    [ -z "$running" ] || { kill "$running" 2>/dev/null || true; wait "$running" 2>/dev/null || true; }
-    rm -f "$results" "$results.out"
+    for pid in "${!running[@]}"; do kill "$pid" 2>/dev/null || true; done
+    for pid in "${!running[@]}"; do wait "$pid" 2>/dev/null || true; done
+    rm -rf "$work"
 }
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-export INTEROP_RESULTS="$results"
 
-summary=() bad=0
-for peer in "${peers[@]}"; do
+summary=() bad=0 next=0
+while [ "$next" -lt "${#peers[@]}" ] || [ "${#running[@]}" -gt 0 ]; do
+    if [ "$next" -lt "${#peers[@]}" ] && [ "${#running[@]}" -lt "$at_once" ]; then
+        peer=${peers[next]}
+        next=$((next + 1))
+        INTEROP_RESULTS="$work/$peer.results" "$here/$peer/run.sh" >"$work/$peer.out" 2>&1 </dev/null &
+        running[$!]=$peer began[$!]=$SECONDS
+        continue
+    fi
+    status=0
+    wait -n -p ended "${!running[@]}" || status=$?
+    peer=${running[$ended]}
+    unset "running[$ended]"
     echo "==== $peer"
-    began=$SECONDS status=0
-    "$here/$peer/run.sh" >"$results.out" 2>&1 </dev/null &
-    running=$!
-    wait "$running" || status=$?
-    running=
-    cat "$results.out"
-    last=$(tail -n 1 "$results.out")
+    cat "$work/$peer.out"
+    last=$(tail -n 1 "$work/$peer.out")
     [ "$status" = 0 ] || { bad=1; last="$last (exit code $status)"; }
-    summary+=("$(printf '%-12s %s, %ss' "$peer" "$last" "$((SECONDS - began))")")
+    summary+=("$(printf '%-12s %s, %ss' "$peer" "$last" "$((SECONDS - began[$ended]))")")
 done
+results=$work/all
+for peer in "${peers[@]}"; do cat "$work/$peer.results" 2>/dev/null || true; done >"$results"
 
 echo "==== all"
 printf '%s\n' "${summary[@]}"

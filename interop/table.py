@@ -35,6 +35,7 @@ MODERN = "2026-07-28"
 GROUPS = {
     "the examples that ask with `await`": r"^example ",
     "a web page of another origin": r"^page: ",
+    "tasks": r"(^|: )task: ",
     "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
     "log messages": r"^log: ",
     "completion": r"^complete: ",
@@ -77,7 +78,7 @@ HEAD = """\
 <!-- Written by interop/run.sh. Change the scripts in interop/, not this file. -->
 
 A cell is the number of cases that passed; an empty cell was not tried. *Client* columns are the peer's client against
-`antiphon serve-demo` and, for cases without questions, against the everything server of [conformance/](../conformance).
+`antiphon serve-demo` and, for tasks and for cases without questions, against the everything server of [conformance/](../conformance).
 *Server* columns are `antiphon` and the client library against a server made with the peer's SDK. Over HTTP, on 2026-07-28,
 the clients of the SDKs run the cases with questions twice: against one server, and against two replicas with a shared key
 file, with alternating legs. The examples that ask with `await` run in the same two ways. A session lives on one replica.

@@ -1,4 +1,5 @@
-// Runs every scenario of the suite by its own call, one after another, and tells what became of them.
+// Runs every scenario of the suite by its own call, and tells what became of them. The revisions run side by side, the
+// scenarios of each one after another.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
@@ -36,20 +37,25 @@ mkdirSync(results);
 const lists = {};
 for (const revision of options.revision)
     lists[revision] = { required: await list("--requirements", revision), known: await list("--spec-version", revision) };
-// One server for all: it speaks every revision at once.
-const server = options["server-url"] ? { url: options["server-url"], stop: async () => true } : await startServer();
 const client = options.client ?? join(options.programs, "conformance-client");
 // With a list of expected failures, even an empty one, the suite itself counts the warnings of servers.
 const noExcuses = join(results, "no-expected-failures.yml");
 writeFileSync(noExcuses, "server: []\nclient: []\n");
-const rows = [];
-for (const revision of options.revision) {
+const ends = await Promise.all(options.revision.map(revisionRun));
+const rows = ends.flatMap(({ rows }) => rows);
+report(ends.every(({ stopped }) => stopped));
+
+/** Every scenario of a revision, with a server for them: those of another revision neither see nor change its state. */
+async function revisionRun(revision) {
+    const given = options["server-url"] && { url: options["server-url"], stop: async () => true };
+    const server = given || (await startServer(revision));
+    const rows = [];
     for (const scenario of chosen(revision, "server"))
         rows.push(await run(revision, "server", scenario, ["--url", server.url, "--expected-failures", noExcuses]));
     for (const scenario of chosen(revision, "client"))
         rows.push(await run(revision, "client", scenario, ["--command", client]));
+    return { rows, stopped: await server.stop() };
 }
-report(await server.stop());
 
 function chosen(revision, side) {
     const { required, known } = lists[revision];
@@ -102,15 +108,15 @@ function call(args, time = 30_000) {
 }
 
 /** Our server, once it has said where it is. Its log goes to a file. */
-async function startServer() {
-    const log = openSync(join(results, "server.log"), "w");
+async function startServer(revision) {
+    const log = openSync(join(results, `server-${revision}.log`), "w");
     const child = spawn(join(options.programs, "conformance-server"), [], { stdio: ["ignore", "pipe", log] });
     running.add(child.pid);
     const ended = new Promise((done, fail) => child.on("error", fail).on("exit", done));
     ended.finally(() => running.delete(child.pid)).catch(() => {});
     const said = new Promise((done) => createInterface({ input: child.stdout }).once("line", done));
     const url = await within(START_TIME, Promise.race([said, ended]));
-    if (typeof url !== "string") throw new Error("the server did not say where it is; see .results/server.log");
+    if (typeof url !== "string") throw new Error("the server did not say where it is; see .results/server-*.log");
     const stop = async () => {
         child.kill("SIGINT");
         return (await within(START_TIME, ended)) === 0;
@@ -143,7 +149,7 @@ function report(stoppedWell) {
     const faults = red.flatMap((row) => row.faults.map((fault) => `- ${row.revision} ${row.side} ${row.scenario}: ${fault}`));
     writeFileSync(join(results, "summary.md"), `${[...sums, "", head, ...table, "", ...faults].join("\n").trimEnd()}\n`);
     writeFileSync(join(results, "summary.json"), `${JSON.stringify({ revisions: options.revision, rows }, null, 2)}\n`);
-    if (!stoppedWell) console.log("FAILED the server did not stop when it was told to");
+    if (!stoppedWell) console.log("FAILED a server did not stop when it was told to");
     console.log(`\n${sums.join("\n")}\nSee ${join(results, "summary.md")}.`);
     process.exitCode = red.length === 0 && rows.length > 0 && stoppedWell ? 0 : 1;
     if (!stoppedWell) process.exit();

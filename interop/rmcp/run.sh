@@ -5,6 +5,8 @@
 #
 # ANTIPHON          the program under test (required)
 # ANTIPHON_TABLE    antiphon-interop-table, our client library with every callback attached (required)
+# ANTIPHON_WIDE     antiphon-interop-wide, our client library with tasks by hand (required)
+# ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
 # ANTIPHON_LEGACY   antiphon-interop-legacy, our client library on sessions of earlier revisions (required)
 # CARGO_TARGET_DIR  where the peers are built (default: target beside this script)
 # INTEROP_RESULTS   a file to which each case appends a line of JSON
@@ -19,6 +21,8 @@ source "$here/../legacy/parts.sh"
 
 antiphon=$(program ANTIPHON)
 table=$(program ANTIPHON_TABLE)
+wide=$(program ANTIPHON_WIDE)
+everything=$(program ANTIPHON_EVERYTHING)
 legacy=$(program ANTIPHON_LEGACY)
 if [ -n "${INTEROP_RESULTS:-}" ]; then
     INTEROP_RESULTS=$(realpath "$INTEROP_RESULTS")
@@ -43,6 +47,12 @@ part "rmcp's client, our demo, two replicas in turn" "$client" demo http "$one" 
 part "rmcp's client, our demo over stdio" "$client" demo stdio "${demo[@]}" --stdio
 part "rmcp's client, everything else that asks, two replicas in turn" "$client" asks http "$three" "$four"
 part "rmcp's client, everything else that asks, over stdio" "$client" asks stdio "$peers/interop-rmcp-ours" "$work/keys" --stdio
+part "rmcp's client, our task tools over stdio" "$client" tasks stdio "$everything" --stdio
+# It prints its URL as its only line.
+"$everything" >"$work/everything" 2>/dev/null </dev/null &
+started+=("$!")
+for _ in $(seq 600); do [ ! -s "$work/everything" ] || break; sleep 0.1; done
+part "rmcp's client, our task tools over HTTP" "$client" tasks http "$(cat "$work/everything")"
 
 drive=$peers/interop-rmcp-drive
 part "our client library, rmcp's server, replies as event streams" "$drive" library "$table" "$expect" library "$streams"
@@ -54,6 +64,8 @@ part "antiphon's program, rmcp's server over stdio" "$drive" cli "$antiphon" "$e
 cd "$here"
 INTEROP_PEER=rmcp INTEROP_VERSION=$(sed -n 's/^rmcp = { version = "=\([0-9.]*\)".*/\1/p' Cargo.toml)
 export INTEROP_PEER INTEROP_VERSION
+part "our client library, rmcp's tasks by hand, over HTTP" "$wide" --tasks "$streams"
+part "our client library, rmcp's tasks by hand, over stdio" "$wide" --tasks -- "$peers/interop-rmcp-server" --stdio
 legacy_clients "$peers/interop-rmcp-legacy" call
 legacy_servers legacy "$peers/interop-rmcp-legacy" serve
 

@@ -53,6 +53,7 @@ part "antiphon, the SDK's server" node call_theirs.mjs "$antiphon"
 part "our client library, the SDK's server over stdio" "$table" server_for_ours.expect.json -- node server_for_ours.mjs --stdio
 part "our client library, the SDK's server over HTTP" "$table" server_for_ours.expect.json "$theirs"
 part "the SDK's client with what is not asking" node wide_client_of_ours.mjs "$everything"
+part "the client of ext-tasks" node tasks_client_of_ours.mjs "$everything"
 part "our client library with what is not asking, stdio" "$wide" -- node wide_server_for_ours.mjs --stdio
 part "our client library with what is not asking, HTTP" "$wide" "$theirs_wide"
 

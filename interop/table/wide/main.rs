@@ -2,7 +2,7 @@
 //!
 //! `antiphon-interop-wide (URL | -- COMMAND ..)` prints one line per case and `N passed, N failed` at the end. With
 //! `INTEROP_RESULTS` set, it also appends one line of JSON per case to that file. The server is `wide_server_for_ours`
-//! of a peer.
+//! of a peer. With `--tasks` before the server, the cases are those of tasks, and the server has the tools of `tasks.rs`.
 #![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 mod calls;
@@ -12,6 +12,7 @@ mod peer;
 mod results;
 #[path = "../src/target.rs"]
 mod target;
+mod tasks;
 
 use antiphon::wire::ProtocolVersion;
 use peer::Peer;
@@ -30,10 +31,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
-    let target: Vec<String> = env::args().skip(1).collect();
+    let mut target: Vec<String> = env::args().skip(1).collect();
+    let only_tasks = target.first().is_some_and(|word| word == "--tasks");
+    let cases = if only_tasks {
+        target.remove(0);
+        tasks::CASES.to_vec()
+    } else {
+        [calls::CASES, listening::CASES].concat()
+    };
     let peer = Peer::new(target)?;
     let mut results = results::Results::open(if peer.is_http() { "http" } else { "stdio" })?;
-    for (name, run) in calls::CASES.iter().chain(listening::CASES) {
+    for (name, run) in cases {
         let result = tokio::time::timeout(CASE_TIMEOUT, run(&peer)).await;
         let fault = match result {
             Ok(Ok(())) => None,

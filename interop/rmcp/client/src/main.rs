@@ -2,6 +2,7 @@
 //!
 //! `interop-rmcp-client (demo | asks) http URL [URL]`: two URLs are replicas with one key file, and requests alternate.
 //! `interop-rmcp-client (demo | asks) stdio COMMAND ARGUMENT ..`
+//! `interop-rmcp-client tasks ..`: the same two, with the everything server of `conformance/`.
 //! Prints one line per check. The exit code is not zero if a check failed.
 
 mod by_hand;
@@ -12,6 +13,7 @@ mod refusals;
 mod replica_client;
 mod scripted_client;
 mod table_cases;
+mod tasks;
 
 use fleet::{Fleet, Target};
 use interop_rmcp_report::{Outcome, Report};
@@ -38,7 +40,8 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let [suite, transport, target @ ..] = words.as_slice() else {
         return Err(
-            "usage: interop-rmcp-client (demo | asks) (http URL [URL] | stdio COMMAND ARGUMENT ..)".into()
+            "usage: interop-rmcp-client (demo | asks | tasks) (http URL [URL] | stdio COMMAND ARGUMENT ..)"
+                .into(),
         );
     };
     let target = match transport.as_str() {
@@ -50,6 +53,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     let (cases, suites): (&str, &[&[(&str, Check)]]) = match suite.as_str() {
         "demo" => (include_str!("../demo.json"), &[lists::CHECKS, by_hand::CHECKS, refusals::CHECKS]),
         "asks" => (include_str!("../asks.json"), &[live::CHECKS, refusals::CHECKS_OF_ASKS]),
+        "tasks" => ("[]", &[tasks::CHECKS]),
         other => return Err(format!("unknown suite {other}").into()),
     };
     let cases: Vec<Case> = table_cases::read(cases)?;
@@ -66,6 +70,9 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
     }
     for (name, check) in suites.iter().copied().flatten() {
         report.add(name, &within(check(&fleet)).await, "")?;
+    }
+    if suite == "tasks" {
+        report.add(tasks::FOLLOWED, &tasks::followed(&fleet).await, "")?;
     }
     fleet.close().await;
     Ok(report.end()?)

@@ -72,7 +72,9 @@ fn check_case(case: &Case, output: &Output) -> CheckResult {
     if reply["status"] != status {
         return Err(format!("status {}, wanted {status}{}", reply["status"], suffix()));
     }
-    let rounds = case.members["asks"].as_array().map_or(0, Vec::len);
+    // A question of a task is no round of the call.
+    let asks = if case.id.starts_with("task: ") { None } else { case.members["asks"].as_array() };
+    let rounds = asks.map_or(0, Vec::len);
     if case.members["outcome"].get("gives_up").is_none() && reply["rounds"] != rounds {
         return Err(format!("{} rounds, wanted {rounds}{}", reply["rounds"], suffix()));
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     asks::{HandlerResult, Leg, Reply, internal, round, text_form},
-    hand, tables,
+    hand, tables, tasks,
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -13,13 +13,15 @@ use rmcp::{
         tool::ToolCallContext,
     },
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
-        GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-        PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-        RequestStateCodec, ResourceContents, Role, SealOptions, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+        GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult,
+        Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProgressNotificationParam, PromptMessage, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, RequestStateCodec, ResourceContents, Role, SealOptions,
+        ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
     },
     service::RequestContext,
+    task_manager::TaskManager,
 };
 use serde_json::json;
 use std::{error::Error, sync::Arc, time::Duration};
@@ -35,12 +37,14 @@ pub(crate) struct Peer {
     router: ToolRouter<Self>,
     prompts: PromptRouter<Self>,
     codec: Arc<RequestStateCodec>,
+    tasks: TaskManager,
 }
 
 impl Peer {
     pub(crate) fn new() -> Result<Self, Box<dyn Error + Send + Sync>> {
         let codec = Arc::new(RequestStateCodec::try_new(KEY.as_slice())?);
-        Ok(Self { router: Self::tool_router(), prompts: Self::prompt_router(), codec })
+        let tasks = TaskManager::new();
+        Ok(Self { router: Self::tool_router(), prompts: Self::prompt_router(), codec, tasks })
     }
 
     /// Asks with a state that rmcp seals. The state is bound to the tool and its arguments.
@@ -88,8 +92,12 @@ impl Peer {
 
 impl ServerHandler for Peer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .enable_tasks()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("rmcp-peer", "1.0.0"))
             .with_instructions("A peer for interoperability tests.")
@@ -142,6 +150,9 @@ impl ServerHandler for Peer {
         if self.router.has_route(&call.name) {
             return self.router.call(ToolCallContext::new(self, call, context)).await;
         }
+        if let Some(created) = tasks::start(&self.tasks, &call.name) {
+            return Ok(created.into());
+        }
         let name = call.name;
         let leg = Leg {
             arguments: call.arguments.unwrap_or_default(),
@@ -160,6 +171,30 @@ impl ServerHandler for Peer {
             Reply::Tool(result) => result.into(),
             Reply::Ask(required) => required.into(),
         })
+    }
+
+    async fn get_task(
+        &self,
+        task: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&task.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        task: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.update_task(&task.task_id, task.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        task: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&task.task_id)
     }
 
     async fn get_prompt(

@@ -11,6 +11,7 @@ mod hand;
 mod handler;
 mod macros;
 mod tables;
+mod tasks;
 
 use handler::Peer;
 use hyper::server::conn::http1;

@@ -1,5 +1,6 @@
 //! The lists of the server.
 
+use crate::tasks;
 use rmcp::model::{JsonObject, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 use serde_json::{Value, json};
 
@@ -30,7 +31,9 @@ const TOOLS: [(&str, &[(&str, &str)]); 22] = [
 ];
 
 pub(crate) fn tools() -> Vec<Tool> {
-    TOOLS.iter().map(|(name, arguments)| Tool::new(*name, *name, schema(name, arguments))).collect()
+    let tasks = tasks::TOOLS.map(|name| (name, [].as_slice()));
+    let all = TOOLS.into_iter().chain(tasks);
+    all.map(|(name, arguments)| Tool::new(name, name, schema(name, arguments))).collect()
 }
 
 fn schema(tool: &str, arguments: &[(&str, &str)]) -> JsonObject {
