@@ -15,6 +15,8 @@ pub struct TaskClient {
     pub server: Server,
     user: Option<&'static str>,
     declares: bool,
+    /// The other capabilities that it declares.
+    capabilities: Value,
     ids: AtomicU64,
 }
 
@@ -29,7 +31,8 @@ pub fn client(build: impl FnOnce(ServerBuilder) -> ServerBuilder) -> TaskClient 
 
 impl TaskClient {
     pub fn of(server: Server) -> Self {
-        Self { server, user: None, declares: true, ids: AtomicU64::new(0) }
+        let capabilities = json!({"elicitation": {"form": {}, "url": {}}});
+        Self { server, user: None, declares: true, capabilities, ids: AtomicU64::new(0) }
     }
 
     /// The same client, for another user.
@@ -42,17 +45,20 @@ impl TaskClient {
         Self { declares: false, ..Self::of(self.server.clone()) }
     }
 
+    /// The same client, with these capabilities and the extension.
+    pub fn capable(&self, capabilities: Value) -> Self {
+        Self { capabilities, ..Self::of(self.server.clone()) }
+    }
+
     /// Sends a request. Returns the response.
     pub async fn send(&self, method: &str, params: Value) -> Value {
-        let mut capabilities = json!({"elicitation": {"form": {}, "url": {}}});
+        let mut capabilities = self.capabilities.clone();
         if self.declares {
             capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
         }
         let mut params = params;
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        });
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
         let mut headers = http::HeaderMap::new();

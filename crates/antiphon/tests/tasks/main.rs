@@ -12,6 +12,7 @@
 mod common;
 
 mod asks;
+mod awaits;
 mod bounds;
 mod cancel;
 mod client;
@@ -20,4 +21,6 @@ mod lifecycle;
 mod promotion;
 mod recovery;
 mod sealed;
+mod urls;
+mod versions;
 mod watch;
