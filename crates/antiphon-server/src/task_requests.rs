@@ -50,6 +50,8 @@ impl RunLeg for OwnServer {
                 tracing::warn!(tool = ?escaped(tool), "a task needs a tool that this process does not have: it waits");
                 return Some(Err(Refusal::InFlight { retry_after: WITHOUT_TOOL }));
             }
+            let tasks = server.0.runtime.tasks.as_ref();
+            tasks.inspect(|tasks| tasks.counters.legs.add_one());
             let routed = server.route(&offered, &request, &Caller::of_task(leg)).await;
             Some(match routed {
                 Ok(RouteOutcome::Body(body)) => result_of(&body),

@@ -86,6 +86,7 @@ async fn send(server: &Arc<Runtime>, addressed: &Addressed<'_>, message: &Messag
     let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
     match tasks.store.send(*key, &sealed, &tasks.options.limits).await {
         Ok(TaskSent::Queued) => {
+            tasks.counters.messages.add_one();
             tasks.changed(*key);
             wake(server, *key);
             Ok(())

@@ -2,7 +2,7 @@
 
 use super::{
     next::{After, Next, after, next, take_answers},
-    run_leg::{LegEnd, end_of, message},
+    run_leg::{LegEnd, end_of, message, span},
     snapshot::{End, LegInput, Message, Snapshot},
     view::touch,
 };
@@ -19,6 +19,7 @@ use antiphon_store::{
 use antiphon_wire::escaped;
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
+use tracing::Instrument as _;
 
 /// The number of attempts to write a snapshot, and the pause after the first one.
 const ATTEMPTS: u32 = 5;
@@ -78,6 +79,7 @@ async fn run_claimed(server: &Arc<Runtime>, tasks: &Tasks, key: TaskKey, active:
         biased;
         () = run.go(row.messages) => {}
         () = lost(tasks, &fence) => {
+            tasks.counters.lost_claims.add_one();
             tracing::error!(task = %escaped(&key), "another process took a task over, or its time is over: this run ends");
         }
     }
@@ -142,6 +144,7 @@ impl Run<'_> {
             match after(&mut self.snapshot, end, news, is_draining) {
                 After::Continue => {}
                 After::Again(time) => {
+                    self.tasks.counters.failed_legs.add_one();
                     return self.write_and_release(TaskNext::Pauses(time), 0).await;
                 }
                 After::End(end) => return self.end(end, 0).await,
@@ -196,7 +199,8 @@ impl Run<'_> {
             }
         };
         let tasks = self.tasks;
-        let mut reply = pin!(tasks.legs.run(&message, &leg));
+        let span = span(self.key, &self.snapshot);
+        let mut reply = pin!(tasks.legs.run(&message, &leg).instrument(span));
         let mut status_at: Option<Instant> = None;
         let reply = loop {
             if self.is_draining() {
@@ -255,6 +259,12 @@ impl Run<'_> {
     async fn end(&mut self, end: End, taken: u64) {
         touch(self.server, &mut self.snapshot);
         let snapshot = &mut self.snapshot;
+        let counters = &self.tasks.counters;
+        match &end {
+            End::Completed(_) => counters.completed.add_one(),
+            End::Failed(_) => counters.failed.add_one(),
+            End::Cancelled => counters.cancelled.add_one(),
+        }
         snapshot.questions.clear();
         (snapshot.state, snapshot.leg, snapshot.request.arguments, snapshot.end) =
             (None, None, None, Some(end));

@@ -5,7 +5,7 @@ use crate::{
     Request, TaskMode, claims::owner, refusal::Refusal, request::admit::LegRequest, runtime::Runtime,
 };
 use antiphon_seal::Principal;
-use antiphon_store::{NewTask, StoreErrorKind, TaskKey};
+use antiphon_store::{NewTask, StoreErrorKind, TaskCreated, TaskKey};
 use antiphon_wire::{CreateTaskResult, InputRequiredResult, escaped};
 use std::sync::Arc;
 
@@ -72,10 +72,13 @@ async fn create(
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl: tasks.options.ttl };
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
-    tasks.store.create(&new, &tasks.options.limits).await.map_err(|error| {
+    let created = tasks.store.create(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
+    if created == TaskCreated::First {
+        tasks.counters.created.add_one();
+    }
     tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
     wake(server, key);
     Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))

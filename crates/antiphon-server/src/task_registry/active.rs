@@ -87,6 +87,11 @@ impl ActiveTasks {
         }
     }
 
+    /// Returns the number of active tasks.
+    pub(crate) fn count(&self) -> usize {
+        *self.count.borrow()
+    }
+
     /// Waits until no task runs.
     pub(crate) async fn idle(&self) {
         // The sender is here, so there is no error.

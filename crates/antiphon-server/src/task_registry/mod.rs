@@ -1,11 +1,13 @@
 //! The tasks of a server: their store, their settings, and those that this process runs now.
 
 pub(crate) mod active;
+mod metrics;
 mod options;
 
-use self::active::ActiveTasks;
+pub use self::metrics::TaskMetrics;
 pub use self::options::TaskOptions;
 pub(crate) use self::options::TaskSettings;
+use self::{active::ActiveTasks, metrics::TaskCounters};
 use crate::{BuildError, refusal::Refusal, task_leg::TaskLeg};
 use antiphon_store::{CallStore, MemoryTasks, StoreReach, TaskKey, TaskStore};
 use futures_util::future::BoxFuture;
@@ -41,6 +43,7 @@ pub(crate) struct Tasks {
     /// The places of the tasks that run at once.
     pub(crate) places: Arc<Semaphore>,
     pub(crate) legs: Box<dyn RunLeg>,
+    pub(crate) counters: TaskCounters,
     changes: broadcast::Sender<TaskKey>,
     has_begun: AtomicBool,
 }
@@ -69,12 +72,18 @@ impl Tasks {
         let places = Arc::new(Semaphore::new(options.running.min(Semaphore::MAX_PERMITS)));
         let changes = broadcast::Sender::new(CHANGES);
         let has_begun = AtomicBool::new(false);
-        Ok(Self { store, options, active: ActiveTasks::new(), places, legs, changes, has_begun })
+        let counters = TaskCounters::default();
+        Ok(Self { store, options, active: ActiveTasks::new(), places, legs, counters, changes, has_begun })
     }
 
     /// Returns true for the first call: the process is to look for tasks that are due.
     pub(crate) fn is_first_look(&self) -> bool {
         !self.has_begun.load(Ordering::Relaxed) && !self.has_begun.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns the counts so far.
+    pub(crate) fn metrics(&self) -> TaskMetrics {
+        self.counters.to_metrics(self.active.count())
     }
 
     /// Notes that a task has changed, for the subscriptions.

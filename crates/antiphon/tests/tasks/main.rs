@@ -18,6 +18,7 @@ mod cancel;
 mod client;
 mod http;
 mod lifecycle;
+mod observed;
 mod promotion;
 mod recovery;
 mod sealed;
