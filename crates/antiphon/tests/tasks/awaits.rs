@@ -404,7 +404,10 @@ async fn fails_late(ctx: &Ctx, probe: State<Probe>) -> Result<String, Error> {
     let effects: usize =
         ctx.step("effect", async |_| Ok(probe.runs.fetch_add(1, Ordering::SeqCst) + 1)).await?;
     ctx.step("fails", async |_| match probe.gate.try_acquire() {
-        Ok(permit) => Ok(permit.forget()),
+        Ok(permit) => {
+            permit.forget();
+            Ok(())
+        }
         Err(_) => Err(StepError::retry("not now")),
     })
     .await?;
