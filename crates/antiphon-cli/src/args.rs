@@ -4,11 +4,13 @@ mod keys;
 mod query;
 mod target;
 mod task;
+mod tasks;
 
 pub(crate) use keys::{KeygenArgs, ReceiptCommand, VerifyArgs};
 pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
 pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
 pub(crate) use task::{CallTaskArgs, TaskArgs, TaskCommand};
+pub(crate) use tasks::{TaskStoreArgs, TasksCommand};
 
 use crate::notifications;
 use antiphon::wire::LogLevel;
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     /// Gets, answers, cancels or follows a task: a call that continues without its request
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Lists the tasks in the store of a server, for its operator; `task` is for its clients
+    #[command(subcommand)]
+    Tasks(TasksCommand),
     /// Calls tools over one connection: one call per line of standard input, one result per line of output
     ///
     /// A line is a JSON object: "tool" is the name of the tool, "arguments" an object, {} unless given. The output lines are

@@ -15,8 +15,12 @@
 //! | tool `rolling_upgrade` | two forms at once; the two builds differ in the second form |
 //! | tool `load_shedding` | nothing; the call can move to another server at a checkpoint |
 //! | tool `ask_the_model` | a sample, roots, a URL and a form at once |
+//! | tool `provision_cluster` | one form, then a task works, then one confirmation in the task |
+//! | tool `confirm_delete` | one confirmation, in a task |
 //! | prompt `briefing` | one form, by hand |
 //! | resource template `report://{id}` | one form, by hand |
+//!
+//! The last two tools need a place for their tasks: a store, or one process that keeps them in memory. See [`with_tasks`].
 //!
 //! A tool that asks with `await` reads from top to bottom; the server runs the tool again from its top for each answer.
 //! A tool that asks by hand returns its question, and looks for the answer when the server calls the tool again.
@@ -49,8 +53,8 @@ use antiphon::{
 };
 use std::sync::Arc;
 use tools::{
-    ask_the_model, book_table, charge_once, delete_folder, echo, get_weather, load_shedding, pay_deposit,
-    pick_file, provision, rolling_upgrade, update_work_item,
+    ask_the_model, book_table, charge_once, confirm_delete, delete_folder, echo, get_weather, load_shedding,
+    pay_deposit, pick_file, provision, provision_cluster, rolling_upgrade, update_work_item,
 };
 
 /// Builds the demo server, with the backend that [`Backend::from_env`] returns.
@@ -64,7 +68,8 @@ pub fn server(keys: Option<KeyRing>) -> Result<Server, BuildError> {
     server_with_store(keys, None)
 }
 
-/// Builds the demo server, with a store of calls if there is one: each state of a call is then used at most once.
+/// Builds the demo server, with a store of calls if there is one: each state of a call is then used at most once. It offers the tools
+/// of [`with_tasks`], unless it has keys and no store: other processes with the same keys would not find its tasks.
 ///
 /// # Errors
 /// [`BuildError`], if the operating system gives no random bytes for a key, or if the store is in memory and the keys are
@@ -74,6 +79,7 @@ pub fn server_with_store(
     store: Option<Arc<dyn CallStore>>,
 ) -> Result<Server, BuildError> {
     let builder = builder(Backend::from_env(), Build::New);
+    let builder = if keys.is_none() || store.is_some() { with_tasks(builder) } else { builder };
     let builder = match keys {
         Some(ring) => builder.keys(ring),
         None => builder,
@@ -82,6 +88,11 @@ pub fn server_with_store(
         Some(store) => builder.shared_store(store).single_use(true).build(),
         None => builder.build(),
     }
+}
+
+/// Adds the tools whose calls become tasks: `provision_cluster` and `confirm_delete`.
+pub fn with_tasks(builder: ServerBuilder) -> ServerBuilder {
+    builder.tool(provision_cluster::provision_cluster).tool(confirm_delete::confirm_delete)
 }
 
 /// Returns a builder of the demo server, with this backend and this build of `rolling_upgrade`.

@@ -222,7 +222,7 @@ impl ServerBuilder {
         self
     }
 
-    fn offer(
+    pub(crate) fn offer(
         mut self,
         offer: impl FnOnce(&States, &mut Offered) -> Result<(), BuildError> + Send + Sync + 'static,
     ) -> Self {

@@ -62,6 +62,7 @@ mod task_requests;
 mod task_settings;
 #[doc(hidden)]
 pub mod test_hooks;
+mod trace;
 
 pub use ask_error::AskError;
 pub use build_error::BuildError;
@@ -102,7 +103,8 @@ pub use sealing::KeysError;
 pub use server::Server;
 pub use settings::{OnVersion, TaskMode};
 pub use step_error::StepError;
-pub use task_registry::TaskOptions;
+pub use task_registry::{TaskMetrics, TaskOptions};
+pub use trace::TraceContext;
 
 #[cfg(feature = "http")]
 pub(crate) use identity::scopes::is_scope;

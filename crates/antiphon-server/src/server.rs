@@ -11,6 +11,7 @@ use crate::{
     runtime::Runtime,
     session::Sessions,
     task,
+    task_registry::{TaskMetrics, Tasks},
 };
 use antiphon_seal::Principal;
 use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped};
@@ -81,6 +82,11 @@ impl Server {
         {
             tasks.idle(self.0.runtime.limits.step_grace).await;
         }
+    }
+
+    /// Returns the counts of the tasks of this process, for an exporter of metrics; zeros if calls cannot become tasks.
+    pub fn task_metrics(&self) -> TaskMetrics {
+        self.0.runtime.tasks.as_ref().map(Tasks::metrics).unwrap_or_default()
     }
 
     /// Answers one message; `None` for a notification. Dropping the future cancels the request: the handler is

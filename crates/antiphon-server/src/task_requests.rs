@@ -9,9 +9,16 @@ use crate::{
     task_leg::TaskLeg,
     task_registry::RunLeg,
 };
+use antiphon_wire::{StringMember, escaped};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::value::RawValue;
-use std::sync::{Arc, OnceLock, Weak};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
+
+/// The time until a task is tried again whose tool this process does not have.
+const WITHOUT_TOOL: Duration = Duration::from_secs(5);
 
 /// The server of tasks. It is set after the server was built, and does not keep it alive.
 #[derive(Clone, Default)]
@@ -36,7 +43,16 @@ impl RunLeg for OwnServer {
                 tracing::error!("the request of a task cannot be read");
                 return Some(Err(Refusal::Internal));
             };
-            let routed = server.route(&server.offered(), &request, &Caller::of_task(leg)).await;
+            let offered = server.offered();
+            let tool = request.target().and_then(StringMember::text).unwrap_or_default();
+            if offered.lists.tools.get(tool).is_none() {
+                // During an upgrade, another process has the tool.
+                tracing::warn!(tool = ?escaped(tool), "a task needs a tool that this process does not have: it waits");
+                return Some(Err(Refusal::InFlight { retry_after: WITHOUT_TOOL }));
+            }
+            let tasks = server.0.runtime.tasks.as_ref();
+            tasks.inspect(|tasks| tasks.counters.legs.add_one());
+            let routed = server.route(&offered, &request, &Caller::of_task(leg)).await;
             Some(match routed {
                 Ok(RouteOutcome::Body(body)) => result_of(&body),
                 Ok(RouteOutcome::Open(_)) => Err(Refusal::Internal),

@@ -1,6 +1,6 @@
 //! Access for the test bench: settings that only tests make, and values that only tests read.
 
-use crate::{Clock, OnExpired, ReplayCheck, ReplayFault, Server, ServerBuilder, builder::Keys};
+use crate::{Clock, OnExpired, ReplayCheck, ReplayFault, Server, ServerBuilder, TaskMode, builder::Keys};
 use antiphon_seal::KeyRing;
 use std::time::Duration;
 
@@ -32,6 +32,14 @@ pub fn lifetime(server: &Server, name: &str) -> Lifetime {
         call: inner.runtime.call_timeout,
         on_expired: inner.runtime.on_expired,
     }
+}
+
+/// Returns the builder with this mode for the tools that it has so far.
+pub fn with_task_mode(builder: ServerBuilder, mode: TaskMode) -> ServerBuilder {
+    builder.offer(move |_, offered| {
+        offered.tools.iter_mut().for_each(|tool| tool.settings.task = mode);
+        Ok(())
+    })
 }
 
 /// Returns the builder with this clock, and with this key ring unless there is a codec, which is then tested too. Every

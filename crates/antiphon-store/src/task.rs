@@ -337,6 +337,8 @@ pub struct TaskSummary {
     pub state: TaskState,
     /// The number of messages in the queue.
     pub messages: usize,
+    /// The number of messages so far, those in the queue included.
+    pub received: u64,
     /// The bytes of the snapshot.
     pub snapshot_bytes: usize,
     /// The number of claims so far.
@@ -367,6 +369,7 @@ impl TaskSummary {
             rest: None,
             state,
             messages: 0,
+            received: 0,
             snapshot_bytes: 0,
             claims: 0,
         }

@@ -12,6 +12,7 @@ mod receipt;
 mod reload_keys;
 mod serve;
 mod task;
+mod tasks;
 
 use crate::{
     args::{CallTaskArgs, Cli, Command, ReceiptCommand},
@@ -69,6 +70,7 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
             call::run(|| call::tool(tool, arguments), (call_args, task), &target, log).await
         }
         Command::Task(command) => task::task(command, log).await,
+        Command::Tasks(command) => tasks::tasks(command).await,
         Command::Calls { answers, client, wait, target } => {
             calls::calls(answers, client, wait, &target, log).await
         }

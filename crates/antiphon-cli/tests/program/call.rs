@@ -152,6 +152,8 @@ fn tools_and_discover() {
         "load_shedding",
         "ask_the_model",
         "rolling_upgrade",
+        "provision_cluster",
+        "confirm_delete",
     ];
     assert_eq!(names, tools);
     let tools = run(["tools", "--json", "--", ANTIPHON, "serve-demo", "--stdio"]).json();
@@ -166,7 +168,7 @@ fn tools_and_discover() {
         found.stdout.starts_with("antiphon-demo ") && found.stdout.contains("versions: 2026-07-28\n"),
         "{found:?}"
     );
-    assert!(found.stdout.contains("offers: prompts, resources, tools\n"), "{found:?}");
+    assert!(found.stdout.contains("offers: extensions, prompts, resources, tools\n"), "{found:?}");
     let found = run(["discover", "--json", &server.url]).json();
     assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
 }

@@ -1,5 +1,8 @@
 //! Each demo tool over every carrier: sealed state over a memory pair, stdio and HTTP; pushed questions in sessions over
-//! stdio and HTTP. The questions, the results and the effects on the backend are the same.
+//! stdio and HTTP; tasks in memory and in a SQLite file. The questions, the results and the effects on the backend are the same.
+//!
+//! A further carrier is a variant of [`Carrier`], its place in `ALL`, its server in `connect`, and its mode in `client`.
+use crate::support::Scratch;
 use antiphon::{
     client::{
         Client, ClientError, Era, Mode,
@@ -9,7 +12,8 @@ use antiphon::{
         http::{HttpOptions, serve_http},
         stdio::serve_streams,
     },
-    server::Server,
+    server::{Server, TaskMode, TaskOptions, test_hooks::with_task_mode},
+    store::{SqliteOptions, SqliteStore},
     wire::{
         CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
         ResourceContents, Root,
@@ -23,6 +27,7 @@ use serde_json::{Value, json};
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tokio::net::TcpListener;
 
@@ -34,14 +39,19 @@ enum Carrier {
     SealedHttp,
     PushedPipes,
     PushedHttp,
+    /// Every call of a tool is a task from its beginning. Prompts and resources have no tasks.
+    TaskMemory,
+    TaskSqlite,
 }
 
-const ALL: [Carrier; 5] = [
+const ALL: [Carrier; 7] = [
     Carrier::SealedMemory,
     Carrier::SealedPipes,
     Carrier::SealedHttp,
     Carrier::PushedPipes,
     Carrier::PushedHttp,
+    Carrier::TaskMemory,
+    Carrier::TaskSqlite,
 ];
 
 /// The reaction of the scripted user to a question.
@@ -79,15 +89,33 @@ async fn backend() -> (SocketAddr, Backend) {
     (address, Backend::at(address))
 }
 
-/// Returns the client's transport to a server with this backend.
-async fn connect(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
-    let server = || -> Server { antiphon_demo::builder(Backend::at(address), Build::New).build().unwrap() };
-    match carrier {
-        Carrier::SealedMemory => {
-            let (transport, input, output) = memory::duplex();
-            tokio::spawn(serve_streams(input, output, server()));
-            Arc::new(transport)
+/// Returns the client's transport to a server with this backend, and the server if its calls become tasks. `scratch` has the files of
+/// the server.
+async fn connect(
+    carrier: Carrier,
+    address: SocketAddr,
+    scratch: &Scratch,
+) -> (Arc<dyn Transport>, Option<Server>) {
+    let builder = || antiphon_demo::builder(Backend::at(address), Build::New);
+    let server = || -> Server { builder().build().unwrap() };
+    let as_tasks = || {
+        let options = TaskOptions::default().poll_interval(Duration::from_millis(5));
+        with_task_mode(builder().task_options(options), TaskMode::Required)
+    };
+    let over_memory = |server: Server| -> Arc<dyn Transport> {
+        let (transport, input, output) = memory::duplex();
+        tokio::spawn(serve_streams(input, output, server));
+        Arc::new(transport)
+    };
+    let with_tasks = |server: Server| (over_memory(server.clone()), Some(server));
+    let transport: Arc<dyn Transport> = match carrier {
+        Carrier::TaskMemory => return with_tasks(as_tasks().build().unwrap()),
+        Carrier::TaskSqlite => {
+            let file = scratch.path().join("calls.db");
+            let store = SqliteStore::open(file, SqliteOptions::default()).await.unwrap();
+            return with_tasks(as_tasks().store(store).build().unwrap());
         }
+        Carrier::SealedMemory => over_memory(server()),
         Carrier::SealedPipes | Carrier::PushedPipes => {
             let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
                 .args(["serve-demo", "--stdio"])
@@ -100,7 +128,8 @@ async fn connect(carrier: Carrier, address: SocketAddr) -> Arc<dyn Transport> {
             tokio::spawn(serve_http(listener, server(), HttpOptions::default()).into_future());
             Arc::new(HttpTransport::new(url).unwrap())
         }
-    }
+    };
+    (transport, None)
 }
 
 fn client(
@@ -185,7 +214,9 @@ async fn check(
         };
         let () = backend.send(fill).await.unwrap();
         let messages = Arc::default();
-        let client = client(carrier, connect(carrier, address).await, user.clone(), Arc::clone(&messages));
+        let scratch = Scratch::new();
+        let (transport, server) = connect(carrier, address, &scratch).await;
+        let client = client(carrier, transport, user.clone(), Arc::clone(&messages));
         let result = call(&client, target, &arguments).await.map_err(|error| error.to_string());
         let era = if matches!(carrier, Carrier::PushedPipes | Carrier::PushedHttp) {
             Era::Legacy
@@ -203,6 +234,9 @@ async fn check(
             (asked, done),
             "{carrier:?}: {outcome:?}"
         );
+        if let (Some(server), Target::Tool(name)) = (server, target) {
+            assert_eq!(server.task_metrics().created, 1, "{carrier:?}: {name} was no task");
+        }
         match &first {
             None => first = Some(outcome),
             Some(first) => assert_eq!(*first, outcome, "{carrier:?}"),

@@ -17,4 +17,5 @@ mod receipt;
 mod serve;
 mod support;
 mod tasks;
+mod tasks_demo;
 mod terminal;

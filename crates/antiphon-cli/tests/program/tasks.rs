@@ -1,12 +1,17 @@
 //! `call --detach`, `task`, and calls that become tasks, with a scripted server over HTTP.
 
 use crate::support::{Run, Scratch, run};
+use antiphon::store::{
+    CallStore as _, Micros, NewTask, Owner, RunnerId, SqliteOptions, SqliteStore, StoreClock, TaskClaim,
+    TaskKey, TaskLimits, TaskNext, TaskUpdate,
+};
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 const ID: &str = "task-1";
@@ -241,6 +246,106 @@ fn the_state_of_a_task_is_printed() {
         let got = TaskServer::start(&[state]).run(&["task", "get", ID]);
         assert_eq!((got.code, got.stdout.trim_end()), (0, lines), "{got:?}");
     }
+}
+
+/// The rows of a store, as a server leaves them: the clock of its writes is two hours behind.
+async fn store(file: &std::path::Path) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - Duration::from_secs(7260);
+    let (clock, hand) = StoreClock::manual(Micros::new(i64::try_from(now.as_micros()).unwrap()));
+    let store = SqliteStore::open(file, SqliteOptions::default().clock(clock)).await.unwrap();
+    let tasks = store.tasks().unwrap();
+    let (limits, runner) = (TaskLimits::default(), RunnerId::from_bytes([1; 16]));
+    let day = Duration::from_secs(86_400);
+    let claim = async |task| match tasks.claim(task, runner, day).await.unwrap() {
+        TaskClaim::Fresh(fence, _) => fence,
+        other => panic!("{other:?}"),
+    };
+    for (number, name) in ["due", "waits", "final", "held", "crashes"].into_iter().enumerate() {
+        let task = TaskKey::from_bytes([u8::try_from(number).unwrap(); 16]);
+        let snapshot = name.as_bytes().to_vec();
+        let new = NewTask {
+            task,
+            owner: Owner::from_bytes([1; 16]),
+            snapshot: snapshot.clone(),
+            ttl: Some(day * 3),
+        };
+        tasks.create(&new, &limits).await.unwrap();
+        hand.advance(Duration::from_micros(1));
+        let next = match name {
+            "waits" => TaskNext::Waits(None),
+            "final" => TaskNext::Final(day * 10),
+            "crashes" => {
+                tasks.send(task, b"message", &limits).await.unwrap();
+                for _ in 0..12 {
+                    let fence = claim(task).await;
+                    let update = TaskUpdate {
+                        snapshot: snapshot.clone(),
+                        taken: 0,
+                        next: TaskNext::Pauses(day),
+                        keeps_lease: false,
+                    };
+                    tasks.update(&fence, &update).await.unwrap();
+                }
+                continue;
+            }
+            "held" => {
+                claim(task).await;
+                continue;
+            }
+            _ => continue,
+        };
+        let update = TaskUpdate { snapshot, taken: 0, next, keeps_lease: false };
+        tasks.update(&claim(task).await, &update).await.unwrap();
+    }
+}
+
+#[test]
+fn an_operator_lists_the_tasks_of_a_store() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("calls.db");
+    let path = file.display().to_string();
+    run(["tasks", "ls", "--store", &path]).fails(2, "the store is not reachable");
+    assert!(!file.exists());
+    tokio::runtime::Runtime::new().unwrap().block_on(store(&file));
+
+    let listed = run(["tasks", "ls", "--store", &path]);
+    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = listed.stdout.lines().map(line).collect();
+    let id = |number: &str| number.repeat(16);
+    let expected = [
+        "TASK STATE AGE UNCHANGED REST MESSAGES BYTES CLAIMS".to_owned(),
+        format!("{} due 2h 2h 2d 0 3 0", id("00")),
+        format!("{} waits 2h 2h 2d 0 5 1", id("01")),
+        format!("{} final 2h 2h 9d 0 5 1", id("02")),
+        format!("{} held 2h 2h 2d 0 4 1", id("03")),
+        format!("{} waits 2h 2h 2d 1 7 12", id("04")),
+    ];
+    assert_eq!(lines, expected, "{listed:?}");
+
+    let stuck = |more: &[&str]| -> Vec<String> {
+        let listed = run(["tasks", "ls", "--json", "--store", &path].iter().chain(more)).json();
+        listed["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["task"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(stuck(&[]).len(), 5);
+    assert_eq!(stuck(&["--limit", "2"]), [id("00"), id("01")]);
+    assert_eq!(stuck(&["--stuck"]), [id("00"), id("04")]);
+    assert_eq!(stuck(&["--stuck", "8000"]), [id("04")]);
+
+    let shown = run(["tasks", "show", "04", "--store", &path, "--json"]).json();
+    assert_eq!(
+        (&shown["state"], &shown["received"], &shown["claims"]),
+        (&json!("waits"), &json!(1), &json!(12))
+    );
+    let shown = run(["tasks", "show", "02", "--store", &path]);
+    shown.ends(0, "claims: 1");
+    assert!(shown.stdout.contains("state: final\n"), "{shown:?}");
+    run(["tasks", "show", "0", "--store", &path]).fails(2, "5 tasks begin with 0");
+    run(["tasks", "show", "9", "--store", &path]).fails(2, "has no task 9");
 }
 
 #[test]

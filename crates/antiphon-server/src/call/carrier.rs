@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | a question | ends the leg, together with all pending questions | is sent at once; the handler waits | the same as sealed; beside a running step it is shown at once |
 //! | the end of a leg | the record leaves in the token | the handler is entered again, with the record | the record stays in the task |
-//! | a checkpoint | may end the leg | is passed | may end the leg |
+//! | a checkpoint | may end the leg | is passed | is passed |
 //! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer | [`Limits::max_answer_timeout`] |
 //! | the time of the handler | [`Limits::handler_timeout`] | the same, without the time of people | as long as the task exists |
 //!
@@ -61,6 +61,12 @@ impl LegCarrier {
             Self::Sealed | Self::Task(_) => Delivery::NextLeg,
             Self::Pushed(_) => Delivery::ThisLeg,
         }
+    }
+
+    /// Returns true if a leg may end at a checkpoint. A task moves to another process wherever its handler waits, so that it needs
+    /// no checkpoint.
+    pub(crate) fn has_checkpoints(&self) -> bool {
+        matches!(self, Self::Sealed)
     }
 
     /// Returns what this question requires and this carrier does not support, regardless of the client's capabilities.

@@ -1,7 +1,7 @@
 //! The context of a handler: the answers of this leg, the state of the last leg, and the caller.
 
 use crate::{
-    Ask, Bearer, Error,
+    Ask, Bearer, Error, TraceContext,
     call::{self, Carrier, LegRuntime, Response, emit::Emitter},
     form,
     receipt::ReceiptRequest,
@@ -62,6 +62,7 @@ pub(crate) struct LegContext {
     pub(crate) client_info: Option<Box<RawValue>>,
     pub(crate) version: ProtocolVersion,
     pub(crate) promotion: Promotion,
+    pub(crate) trace: Option<TraceContext>,
     /// `None` if the caller requested no notifications.
     pub(crate) emitter: Option<Emitter>,
     pub(crate) runtime: LegRuntime,
@@ -277,6 +278,12 @@ impl Ctx {
     /// decisions.
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_str(self.leg.client_info.as_ref()?.get()).ok()
+    }
+
+    /// Returns the trace context that the client sent with this request, to continue the trace in the handler's own requests. In a
+    /// task, this is the context of the request that created it.
+    pub fn trace_context(&self) -> Option<&TraceContext> {
+        self.leg.trace.as_ref()
     }
 
     pub(crate) fn server_runtime(&self) -> &Runtime {

@@ -53,6 +53,8 @@ impl<'f> TaskExchange<'f> {
             // A question that the client does not support ends the leg, once its steps have ended.
             let supported = |request: &InputRequest| self.task.asks.covers(request.needs());
             let questions = questions.into_iter().filter(|ask| supported(&ask.request));
+            // As many as a round has.
+            let questions = questions.take(self.runtime.limits().asks);
             let questions = questions.map(|ask| (ask.path, ask.request)).collect();
             self.task.report(|news| news.questions = Some(questions));
         }

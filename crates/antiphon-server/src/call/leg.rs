@@ -44,11 +44,12 @@ pub(crate) async fn run<T: Send + 'static>(
     let mut session = in_session::SessionPacing::default();
     loop {
         let carrier = in_session::carrier(server, &admitted);
+        let limits = carrier.limits(server.engine_limits());
         let result = match enter(server, &mut admitted, input, carrier, claim.as_ref(), &start).await? {
             Ok(result) => result,
             Err(fault) => return Ok(LegResult::BadArguments(fault)),
         };
-        let (round, left) = match leg_end::settle(server, &mut admitted, claim.as_deref(), result)? {
+        let (round, left) = match leg_end::settle(server, &mut admitted, claim.as_deref(), &limits, result)? {
             LegEnd::Over(result) => return Ok(result),
             LegEnd::Leaves(round, left) => (round, left),
         };
@@ -97,7 +98,8 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
         return Ok(LegStart::Enter(LegInput { record: None, responses }));
     };
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
-    let again = record.receive(admitted.call(), answer, &server.engine_limits());
+    let limits = in_session::carrier(server, admitted).limits(server.engine_limits());
+    let again = record.receive(admitted.call(), answer, &limits);
     let again =
         again.map_err(|stop| leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id()))?;
     Ok(if again.is_empty() {

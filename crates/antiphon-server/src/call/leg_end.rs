@@ -12,7 +12,7 @@ use crate::{
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
 };
-use antiphon_engine::{AskRecord, LegOutput, StopReason};
+use antiphon_engine::{AskRecord, LegOutput, Limits, StopReason};
 use antiphon_seal::CallId;
 use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
@@ -26,11 +26,12 @@ pub(crate) enum LegEnd<T> {
     Leaves(Round, Box<LegOutput>),
 }
 
-/// Returns the next action after a handler has run.
+/// Returns the next action after a handler has run. `limits` are those of its carrier.
 pub(crate) fn settle<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
     claim: Option<&ClaimedLeg>,
+    limits: &Limits,
     result: DriveResult<T>,
 ) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
@@ -42,9 +43,9 @@ pub(crate) fn settle<T>(
                 return Ok(LegEnd::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
-            return failed(server, admitted, claim, StopReason::Capability { path, missing }, left);
+            return failed(server, admitted, claim, limits, StopReason::Capability { path, missing }, left);
         }
-        DriveResult::Stopped(stop, left) => return failed(server, admitted, claim, stop, left),
+        DriveResult::Stopped(stop, left) => return failed(server, admitted, claim, limits, stop, left),
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
@@ -70,6 +71,7 @@ fn failed<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
     claim: Option<&ClaimedLeg>,
+    limits: &Limits,
     stop: StopReason,
     mut left: Box<LegOutput>,
 ) -> Result<LegEnd<T>, Refusal> {
@@ -77,7 +79,7 @@ fn failed<T>(
     let call = left.call.as_ref().map(antiphon_seal::Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
     let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
-    if !stays && admitted.takes_state_only(server) && left.suspend_before_error(&server.engine_limits()) {
+    if !stays && admitted.takes_state_only(server) && left.suspend_before_error(limits) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();

@@ -1,7 +1,7 @@
 //! The settings and the context of one leg.
 
 use crate::{
-    Request, TaskMode,
+    Request, TaskMode, TraceContext,
     at_most_once::ClaimedLeg,
     call::{
         LegCarrier, LegRuntime,
@@ -69,6 +69,7 @@ pub(crate) fn leg_context(
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         promotion: promotion(server, leg),
+        trace: TraceContext::of(leg.request.params.meta),
         emitter: None,
         runtime: LegRuntime::new(engine, Arc::clone(server), carrier, claim),
     }

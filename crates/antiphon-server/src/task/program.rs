@@ -2,7 +2,7 @@
 
 use super::{
     next::{After, Next, after, next, take_answers},
-    run_leg::{LegEnd, end_of, message},
+    run_leg::{LegEnd, end_of, message, span},
     snapshot::{End, Ending, LegInput, Message, Snapshot},
     view::touch,
 };
@@ -10,7 +10,7 @@ use crate::{
     clock::{millis, seconds},
     runtime::Runtime,
     task_leg::{LegNews, TaskLeg},
-    task_registry::Tasks,
+    task_registry::{RunningLeg, Tasks},
 };
 use antiphon_store::{
     LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram, mutant::is_mutant,
@@ -21,6 +21,7 @@ use tokio::{
     runtime::Handle,
     time::{Instant, sleep_until},
 };
+use tracing::Instrument as _;
 
 /// The time between two snapshots that show the same leg's progress.
 const BETWEEN_STATUS: Duration = Duration::from_millis(200);
@@ -151,6 +152,13 @@ fn take(
 /// Takes the end of the task into its snapshot.
 fn finish(server: &Runtime, snapshot: &mut Snapshot, end: End) -> TaskAction {
     touch(server, snapshot);
+    if let Some(tasks) = &server.tasks {
+        match &end {
+            End::Completed(_) => tasks.counters.completed.add_one(),
+            End::Failed(_) => tasks.counters.failed.add_one(),
+            End::Cancelled => tasks.counters.cancelled.add_one(),
+        }
+    }
     snapshot.questions.clear();
     (snapshot.state, snapshot.leg, snapshot.request.arguments, snapshot.end) = (None, None, None, Some(end));
     let keep = server.tasks.as_ref().map_or(Duration::ZERO, |tasks| tasks.options.keep);
@@ -173,12 +181,17 @@ struct Leg<'a> {
 impl Leg<'_> {
     async fn run(&mut self) -> TaskAction {
         let Some(input) = self.snapshot.leg.clone() else { return TaskAction::Continue };
+        let running = RunningLeg::new(&self.tasks.counters);
         let (end, news) = self.reply(&input).await;
+        running.end();
         touch(self.server, &mut self.snapshot);
         let is_draining = self.server.subscriptions.is_draining();
         match after(&mut self.snapshot, end, news, is_draining) {
             After::Continue => TaskAction::Continue,
-            After::Again(time) => TaskAction::Pause(time),
+            After::Again(time) => {
+                self.tasks.counters.failed_legs.add_one();
+                TaskAction::Pause(time)
+            }
             After::End(end) if self.snapshot.keeps_cancellation => {
                 self.snapshot.questions.clear();
                 (self.snapshot.leg, self.snapshot.ending) = (None, Some(Ending { end, is_stored: false }));
@@ -204,7 +217,8 @@ impl Leg<'_> {
                 return (LegEnd::Failed(ErrorObject::internal()), LegNews::default());
             }
         };
-        let mut reply = pin!(self.tasks.legs.run(&message, &leg));
+        let span = span(self.key, &self.snapshot);
+        let mut reply = pin!(self.tasks.legs.run(&message, &leg).instrument(span));
         let (mut status_at, mut ends): (Option<Instant>, bool) = (None, false);
         let reply = loop {
             tokio::select! {

@@ -115,7 +115,11 @@ pub(super) async fn send(
     let Addressed { tasks, key, .. } = addressed;
     let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
     match tasks.engine.send(*key, &sealed, &tasks.options.limits).await {
-        Ok(TaskSent::Queued | TaskSent::Final) => Ok(()),
+        Ok(TaskSent::Queued) => {
+            tasks.counters.messages.add_one();
+            Ok(())
+        }
+        Ok(TaskSent::Final) => Ok(()),
         Ok(TaskSent::NotFound) => Err(not_found()),
         Err(error) => {
             tracing::error!(task = %escaped(&key), error = %escaped(&error), "a message to a task was not stored");

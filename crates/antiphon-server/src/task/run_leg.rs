@@ -1,11 +1,13 @@
 //! One leg of a task: the request of the call, sent to the server itself.
 
 use super::snapshot::{LegInput, Snapshot};
-use crate::refusal::Refusal;
+use crate::{TraceContext, refusal::Refusal};
+use antiphon_store::TaskKey;
 use antiphon_wire::{ErrorObject, InputRequests, Outcome, ProtocolVersion, escaped, meta_keys, method};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value, value::RawValue};
 use std::time::Duration;
+use tracing::Span;
 
 /// The end of a leg.
 pub(super) enum LegEnd {
@@ -62,6 +64,7 @@ impl Serialize for Answers<'_> {
 struct RequestMeta<'a> {
     capabilities: &'a Map<String, Value>,
     client_info: Option<&'a RawValue>,
+    trace: Option<&'a TraceContext>,
 }
 
 impl Serialize for RequestMeta<'_> {
@@ -71,6 +74,12 @@ impl Serialize for RequestMeta<'_> {
         map.serialize_entry(meta_keys::CLIENT_CAPABILITIES, self.capabilities)?;
         if let Some(info) = self.client_info {
             map.serialize_entry(meta_keys::CLIENT_INFO, info)?;
+        }
+        if let Some(trace) = self.trace {
+            map.serialize_entry("traceparent", trace.traceparent())?;
+            if let Some(state) = trace.tracestate() {
+                map.serialize_entry("tracestate", state)?;
+            }
         }
         map.end()
     }
@@ -87,6 +96,7 @@ pub(super) fn message(snapshot: &Snapshot, input: &LegInput) -> Result<Vec<u8>, 
             meta: RequestMeta {
                 capabilities: &request.capabilities,
                 client_info: request.client_info.as_deref(),
+                trace: request.trace.as_ref(),
             },
             name: &request.name,
             arguments: request.arguments.as_deref(),
@@ -94,6 +104,12 @@ pub(super) fn message(snapshot: &Snapshot, input: &LegInput) -> Result<Vec<u8>, 
             request_state: snapshot.state.as_deref(),
         },
     })
+}
+
+/// Returns the span of a leg: all legs of a task have the `traceparent` of the request that created it.
+pub(super) fn span(key: TaskKey, snapshot: &Snapshot) -> Span {
+    let traceparent = snapshot.request.trace.as_ref().map(TraceContext::traceparent);
+    tracing::info_span!("task", task = %escaped(&key), tool = ?escaped(&snapshot.request.name), traceparent)
 }
 
 /// Returns the end of a leg with this reply.

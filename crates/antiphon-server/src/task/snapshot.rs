@@ -2,7 +2,7 @@
 
 use super::questions::Questions;
 use crate::{
-    Request,
+    Request, TraceContext,
     clock::{millis, seconds},
     runtime::Runtime,
 };
@@ -57,6 +57,9 @@ pub(super) struct TaskRequest {
     pub(super) client_info: Option<Box<RawValue>>,
     /// The capabilities of the client, as an object.
     pub(super) capabilities: serde_json::Map<String, serde_json::Value>,
+    /// The trace of all legs.
+    #[serde(default)]
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// The input of a leg, which stays the same if the leg runs again.
@@ -150,6 +153,7 @@ impl Snapshot {
                 arguments: request.params.arguments.map(ToOwned::to_owned),
                 client_info: request.meta.client_info.map(ToOwned::to_owned),
                 capabilities: capabilities.with_extension(antiphon_wire::TASKS_EXTENSION).0,
+                trace: TraceContext::of(request.params.meta),
             },
             principal: principal.map(StoredPrincipal::of),
             created: now,

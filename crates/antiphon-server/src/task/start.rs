@@ -10,7 +10,7 @@ use crate::{
     task_form::{TaskForm, ttl},
 };
 use antiphon_seal::Principal;
-use antiphon_store::{NewTask, StoreErrorKind, TaskKey, mutant::is_mutant};
+use antiphon_store::{NewTask, StoreErrorKind, TaskCreated, TaskKey, mutant::is_mutant};
 use antiphon_wire::{CreateTaskResult, InputRequiredResult, escaped};
 use std::{sync::Arc, time::Duration};
 
@@ -107,10 +107,13 @@ async fn create(
         return Ok(CreateTaskResult::new(view::task(server, key, &snapshot)));
     }
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
-    tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {
+    let created = tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
+    if created == TaskCreated::First {
+        tasks.counters.created.add_one();
+    }
     tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
     Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))
 }

@@ -1,11 +1,14 @@
 //! The tasks of a server: their engine, their settings, and their changes.
 
 pub(crate) mod asked;
+mod metrics;
 mod options;
 
-use self::asked::AskedQuestions;
+pub(crate) use self::metrics::RunningLeg;
+pub use self::metrics::TaskMetrics;
 pub use self::options::TaskOptions;
 pub(crate) use self::options::TaskSettings;
+use self::{asked::AskedQuestions, metrics::TaskCounters};
 use crate::{BuildError, embedded::EmbeddedEngine, refusal::Refusal, task_leg::TaskLeg};
 use antiphon_store::{CallStore, MemoryTasks, StoreReach, TaskEngine, TaskKey};
 use futures_util::future::BoxFuture;
@@ -42,6 +45,7 @@ pub(crate) struct Tasks {
     pub(crate) is_draft: bool,
     /// The questions that are with the client of a session.
     pub(crate) asked: Arc<AskedQuestions>,
+    pub(crate) counters: TaskCounters,
     /// The tasks that have changed; nothing if it may be any.
     changes: broadcast::Sender<Option<TaskKey>>,
     has_begun: AtomicBool,
@@ -88,12 +92,18 @@ impl Tasks {
             // Another request may wait for the question.
             let _ = sender.send(Some(task));
         }));
-        Ok(Self { engine, options, legs, is_draft, asked, changes, has_begun: AtomicBool::new(false) })
+        let (counters, has_begun) = (TaskCounters::default(), AtomicBool::new(false));
+        Ok(Self { engine, options, legs, is_draft, asked, counters, changes, has_begun })
     }
 
     /// Returns true for the first call: the engine is to begin.
     pub(crate) fn is_first_begin(&self) -> bool {
         !self.has_begun.load(Ordering::Relaxed) && !self.has_begun.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns the counts so far.
+    pub(crate) fn metrics(&self) -> TaskMetrics {
+        self.counters.to_metrics()
     }
 
     pub(crate) fn changes(&self) -> broadcast::Receiver<Option<TaskKey>> {

@@ -249,6 +249,7 @@ impl Row {
             unchanged_for: now.since(self.state.changed),
             rest: self.state.expires.map(|expires| expires.since(now)),
             messages: self.messages.len(),
+            received: self.state.numbered,
             snapshot_bytes: self.snapshot.len(),
             claims: self.state.claims(),
             ..TaskSummary::new(task, self.state.state(now))

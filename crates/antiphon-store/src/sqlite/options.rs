@@ -10,11 +10,12 @@ pub struct SqliteOptions {
     pub(super) timeout: Duration,
     pub(super) queue: usize,
     pub(super) clock: StoreClock,
+    pub(super) read_only: bool,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(5), queue: 1_024, clock: StoreClock::system() }
+        Self { timeout: Duration::from_secs(5), queue: 1_024, clock: StoreClock::system(), read_only: false }
     }
 }
 
@@ -31,6 +32,14 @@ impl SqliteOptions {
     #[must_use]
     pub fn queue(mut self, operations: usize) -> Self {
         self.queue = operations.max(1);
+        self
+    }
+
+    /// Sets whether the file is only read: it must exist and have the tables of this release, and every write fails. For programs
+    /// that look at the store of a server. Default: `false`.
+    #[must_use]
+    pub fn read_only(mut self, on: bool) -> Self {
+        self.read_only = on;
         self
     }
 

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
 use super::error::{kind, rolled_back};
 use super::{statements, task_statements};
@@ -31,6 +31,19 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Connection, StoreEr
     Ok(connection)
 }
 
+/// Opens a file that exists, to read it.
+pub(super) fn open_read_only(path: &Path, timeout: Duration) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+    connection.busy_timeout(timeout).map_err(fail)?;
+    let exists = connection.query_row(statements::TABLES_EXIST, [], |_| Ok(())).optional().map_err(fail)?;
+    if exists.is_none() {
+        return Err(StoreError::read(StoreErrorKind::Invalid, "open", "the file has no tables of antiphon"));
+    }
+    check_version(connection.query_row(statements::VERSION, [], |row| row.get(0)).map_err(fail)?)?;
+    Ok(connection)
+}
+
 /// Creates a missing file that only its owner may read.
 fn create_private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
@@ -54,12 +67,16 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if version()? == 1 {
         transaction.execute_batch(task_statements::CREATE_TABLES).map_err(fail)?;
     }
-    let version = version()?;
-    if version != VERSION {
-        let text = format!("the tables have version {version}, this program needs version {VERSION}");
-        return Err(StoreError::read(StoreErrorKind::Version, "open", text));
-    }
+    check_version(version()?)?;
     transaction.commit().map_err(fail)
+}
+
+fn check_version(version: i64) -> Result<(), StoreError> {
+    if version == VERSION {
+        return Ok(());
+    }
+    let text = format!("the tables have version {version}, this program needs version {VERSION}");
+    Err(StoreError::read(StoreErrorKind::Version, "open", text))
 }
 
 fn fail(error: rusqlite::Error) -> StoreError {

@@ -135,6 +135,7 @@ impl Rows<'_> {
                 unchanged_for: now.since(state.changed),
                 rest: state.expires.map(|expires| expires.since(now)),
                 messages: row.get(12)?,
+                received: state.numbered,
                 snapshot_bytes: row.get(11)?,
                 claims: state.claims(),
                 ..TaskSummary::new(TaskKey::from_bytes(row.get(10)?), state.state(now))

@@ -84,11 +84,12 @@ impl Worker {
     pub(super) async fn start(path: PathBuf, options: SqliteOptions) -> Result<Self, StoreError> {
         let (jobs, waiting) = sync_channel::<Work>(options.queue);
         let (opened, open) = oneshot::channel();
-        let (timeout, clock) = (options.timeout, options.clock.clone());
-        let thread = move || match schema::open(&path, timeout) {
+        let (timeout, clock, read_only) = (options.timeout, options.clock.clone(), options.read_only);
+        let open_file = if read_only { schema::open_read_only } else { schema::open };
+        let thread = move || match open_file(&path, timeout) {
             Ok(mut connection) => {
                 drop(opened.send(Ok(())));
-                serve(&mut connection, &waiting, &clock);
+                serve(&mut connection, &waiting, &clock, read_only);
             }
             Err(error) => drop(opened.send(Err(error))),
         };
@@ -166,7 +167,7 @@ fn ended(name: &'static str, written: Written) -> StoreError {
 }
 
 /// Runs the operations until the last sender is gone.
-fn serve(connection: &mut Connection, waiting: &Receiver<Work>, clock: &StoreClock) {
+fn serve(connection: &mut Connection, waiting: &Receiver<Work>, clock: &StoreClock, read_only: bool) {
     let mut next = None;
     while let Some(work) = next.take().or_else(|| waiting.recv().ok()) {
         let first = match work {
@@ -187,7 +188,7 @@ fn serve(connection: &mut Connection, waiting: &Receiver<Work>, clock: &StoreClo
                 Err(_) => break,
             }
         }
-        let failure = transact(connection, clock, &mut group).err();
+        let failure = transact(connection, clock, read_only, &mut group).err();
         for job in group {
             job.finish(failure.as_ref());
         }
@@ -195,13 +196,19 @@ fn serve(connection: &mut Connection, waiting: &Receiver<Work>, clock: &StoreClo
 }
 
 /// Runs a group of operations in one transaction. The changes of an operation that fails are rolled back alone.
-fn transact(connection: &Connection, clock: &StoreClock, group: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+fn transact(
+    connection: &Connection,
+    clock: &StoreClock,
+    read_only: bool,
+    group: &mut [Box<dyn Job>],
+) -> Result<(), Failure> {
     let not_written = |error: rusqlite::Error| {
         rollback(connection);
         Failure { kind: kind(&error), written: Written::No, text: error.to_string() }
     };
     let execute = |statement| connection.prepare_cached(statement)?.execute([]).map(drop);
-    execute("BEGIN IMMEDIATE").map_err(not_written)?;
+    // A file that is only read has no lock for writers.
+    execute(if read_only { "BEGIN" } else { "BEGIN IMMEDIATE" }).map_err(not_written)?;
     let rows = Rows::begin(connection, clock).map_err(not_written)?;
     for job in group {
         execute("SAVEPOINT operation").map_err(not_written)?;

@@ -104,6 +104,35 @@ async fn tasks_outlive_the_program() {
     assert_eq!(store.renew(&fence, lease).await.unwrap_err().kind(), StoreErrorKind::FenceLost);
 }
 
+/// An operator looks at the file of a running server: it is read, and neither created nor changed.
+#[tokio::test]
+async fn a_file_is_only_read() {
+    let folder = Folder::new("sqlite-tasks-read");
+    let (clock, hand) = StoreClock::manual(START);
+    let options = SqliteOptions::default().clock(clock);
+    let only_read = options.clone().read_only(true);
+    let file = folder.path("calls.db");
+    assert!(SqliteStore::open(&file, only_read.clone()).await.is_err());
+    assert!(!file.exists());
+    std::fs::write(folder.path("empty.db"), "").unwrap();
+    let empty = SqliteStore::open(folder.path("empty.db"), only_read.clone()).await.unwrap_err();
+    assert_eq!(empty.kind(), StoreErrorKind::Invalid);
+
+    let store = open(&folder, options).await;
+    let (task, owner) = (TaskKey::from_bytes([1; 16]), Owner::from_bytes([1; 16]));
+    let new = NewTask { task, owner, snapshot: b"snapshot".to_vec(), ttl: None };
+    store.create(&new, &TaskLimits::default()).await.unwrap();
+    let reader = open(&folder, only_read).await;
+    hand.advance(Duration::from_secs(5));
+    let list = reader.list(9).await.unwrap();
+    assert_eq!((list.len(), list[0].task, list[0].age), (1, task, Duration::from_secs(5)));
+    let sent = reader.send(task, b"message", &TaskLimits::default()).await.unwrap_err();
+    assert_eq!(sent.kind(), StoreErrorKind::Unreachable, "{sent}");
+    // Neither waits for the other.
+    store.send(task, b"message", &TaskLimits::default()).await.unwrap();
+    assert_eq!(reader.list(9).await.unwrap()[0].messages, 1);
+}
+
 /// A sweep leaves neither rows nor messages in the file.
 #[tokio::test]
 async fn a_sweep_removes_messages_too() {

@@ -1,13 +1,14 @@
-//! The bounds of tasks, each crossed: their number, their time, their failures, and those that run at once.
+//! The bounds of tasks, each crossed: their number, in all and of one caller, their time, their failures, those that run at once,
+//! their messages, and their open questions.
 
-use crate::client::{TaskClient, client, text_of};
+use crate::client::{TaskClient, accept, client, text_of};
 use antiphon::{
-    Error,
-    server::{Ctx, Server, State, StepError, TaskOptions},
+    Error, Form,
+    server::{Ctx, Limits, Server, State, StepError, TaskOptions},
     store::{MemoryTasks, Micros, StoreClock, TaskLimits},
     tool,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     sync::{
         Arc,
@@ -15,6 +16,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::sync::Semaphore;
 
 #[derive(Clone, Default)]
 struct Attempts(Arc<AtomicUsize>);
@@ -117,4 +119,94 @@ async fn as_many_tasks_run_at_once_as_the_options_say() {
     client.cancel(&first).await;
     client.status(&first, "cancelled").await;
     assert_eq!(text_of(&client.status(&second, "completed").await), "42");
+}
+
+#[derive(Form, serde::Serialize, serde::Deserialize)]
+struct Name {
+    /// Name
+    name: String,
+}
+
+/// Asks three questions while a step runs.
+#[tool(task = "required")]
+async fn three(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
+    let asks = (0..3_u32).map(|at| ctx.elicit::<Name>("Who?").nth(at));
+    let step = ctx.step("work", async |_| {
+        gate.0.0.acquire().await.unwrap().forget();
+        Ok(())
+    });
+    let (names, done) = tokio::join!(ctx.join_all(asks), step);
+    done?;
+    let names: Result<Vec<_>, _> = names.into_iter().collect();
+    Ok(names?.into_iter().map(|name| name.name).collect())
+}
+
+#[derive(Clone)]
+struct Gate(Arc<Semaphore>);
+
+fn asking(options: TaskOptions, asks: usize) -> (TaskClient, Gate) {
+    let gate = Gate(Arc::new(Semaphore::new(0)));
+    let client = client(|server| {
+        let limits = Limits::default().asks(asks);
+        server.task_options(options).limits(limits).state(gate.clone()).tool(three).tool(wait)
+    });
+    (client, gate)
+}
+
+fn name(name: &str) -> Value {
+    accept(json!({"name": name}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_caller_leaves_room_for_others() {
+    let options = TaskOptions::default().limits(TaskLimits::default().tasks_of_owner(1));
+    let (client, _) = asking(options, 64);
+    let (anna, bert) = (client.user("anna"), client.user("bert"));
+    let id = anna.task("wait", json!({})).await;
+    assert_eq!(anna.call("wait", json!({})).await["error"]["data"]["reason"], "busy");
+    bert.task("wait", json!({})).await;
+    // A task that is over does not count.
+    anna.cancel(&id).await;
+    anna.status(&id, "cancelled").await;
+    anna.task("wait", json!({})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_of_a_task_is_bounded() {
+    for (limits, answer) in [
+        (TaskLimits::default().messages(1), "Bert".to_owned()),
+        (TaskLimits::default().message_bytes(4096), "Bert".repeat(1000)),
+    ] {
+        let (client, gate) = asking(TaskOptions::default().limits(limits), 64);
+        let id = client.task("three", json!({})).await;
+        client.asked(&id, &["name#0", "name#1", "name#2"]).await;
+        // A step runs, so that the answers wait.
+        client.update(&id, json!({"name#0": name("Anna")})).await;
+        let answers = json!({"name#1": name(&answer)});
+        let refused = client.send("tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+        assert_eq!(refused["error"]["data"]["reason"], "busy", "{refused}");
+        // The question is still open.
+        client.asked(&id, &["name#1", "name#2"]).await;
+        gate.0.add_permits(1);
+        for (key, text) in [("name#1", "B"), ("name#2", "C")] {
+            // Now the answer before is taken at once.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            client.update(&id, json!({key: name(text)})).await;
+        }
+        assert_eq!(text_of(&client.status(&id, "completed").await), "AnnaBC");
+    }
+}
+
+/// Also while a step runs, before the round is there.
+#[tokio::test(start_paused = true)]
+async fn as_many_questions_are_open_as_the_limits_say() {
+    let (client, gate) = asking(TaskOptions::default(), 2);
+    let id = client.task("three", json!({})).await;
+    client.until(&id, |task| task["status"] == "input_required").await;
+    client.asked(&id, &["name#0", "name#1"]).await;
+    gate.0.add_permits(1);
+    client.update(&id, json!({"name#0": name("A"), "name#1": name("B")})).await;
+    client.asked(&id, &["name#2"]).await;
+    client.update(&id, json!({"name#2": name("C")})).await;
+    assert_eq!(text_of(&client.status(&id, "completed").await), "ABC");
 }

@@ -15,6 +15,8 @@ pub struct TaskClient {
     pub server: Server,
     user: Option<&'static str>,
     declares: bool,
+    /// The other capabilities that it declares.
+    capabilities: Value,
     ids: AtomicU64,
 }
 
@@ -29,7 +31,8 @@ pub fn client(build: impl FnOnce(ServerBuilder) -> ServerBuilder) -> TaskClient 
 
 impl TaskClient {
     pub fn of(server: Server) -> Self {
-        Self { server, user: None, declares: true, ids: AtomicU64::new(0) }
+        let capabilities = json!({"elicitation": {"form": {}, "url": {}}});
+        Self { server, user: None, declares: true, capabilities, ids: AtomicU64::new(0) }
     }
 
     /// The same client, for another user.
@@ -42,6 +45,11 @@ impl TaskClient {
         Self { declares: false, user: self.user, ..Self::of(self.server.clone()) }
     }
 
+    /// The same client, with these capabilities and the extension.
+    pub fn capable(&self, capabilities: Value) -> Self {
+        Self { capabilities, ..Self::of(self.server.clone()) }
+    }
+
     /// Sends a request. Returns the response.
     pub async fn send(&self, method: &str, params: Value) -> Value {
         self.send_with(method, params, json!({})).await
@@ -49,12 +57,14 @@ impl TaskClient {
 
     /// Sends a request with these members of `_meta` beside the required ones. Returns the response.
     pub async fn send_with(&self, method: &str, params: Value, meta: Value) -> Value {
-        let mut capabilities = json!({"elicitation": {"form": {}, "url": {}}});
+        let mut capabilities = self.capabilities.clone();
         if self.declares {
             capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
         }
         let mut params = params;
-        params["_meta"] = meta;
+        for (name, value) in meta.as_object().into_iter().flatten() {
+            params["_meta"][name] = value.clone();
+        }
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);

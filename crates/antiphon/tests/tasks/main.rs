@@ -12,6 +12,7 @@
 mod common;
 
 mod asks;
+mod awaits;
 mod bounds;
 mod cancel;
 mod client;
@@ -19,10 +20,13 @@ mod creation;
 mod draft_view;
 mod http;
 mod lifecycle;
+mod observed;
 mod own_client;
 mod promotion;
 mod recovery;
 mod sealed;
 mod session_client;
 mod session_view;
+mod urls;
+mod versions;
 mod watch;

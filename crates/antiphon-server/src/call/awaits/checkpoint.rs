@@ -11,7 +11,7 @@ use std::{
 
 impl Ctx {
     /// Lets this leg end here without a question. While the server drains or sheds load, the client receives the state so
-    /// far and calls again, and another instance continues from here. Otherwise a checkpoint does nothing.
+    /// far and calls again, and another instance continues from here. Otherwise, and in a task, a checkpoint does nothing.
     ///
     /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
     ///
@@ -76,7 +76,8 @@ impl Future for Checkpoint<'_> {
                     return Poll::Pending;
                 }
             };
-            let wants_to_end = (self.always || runtime.server().sheds() && runtime.may_end_early())
+            let wants_to_end = runtime.carrier().has_checkpoints()
+                && (self.always || runtime.server().sheds() && runtime.may_end_early())
                 && self.ctx.takes_state_only();
             match runtime.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {

@@ -25,6 +25,7 @@ fn table(task: TaskKey) -> Vec<(&'static str, Option<Duration>, Vec<Event>, Task
                 unchanged_for: LEASE,
                 rest: Some(TTL - HALF - LEASE),
                 messages: 1,
+                received: 1,
                 ..new.clone()
             },
         ),
@@ -43,6 +44,7 @@ fn table(task: TaskKey) -> Vec<(&'static str, Option<Duration>, Vec<Event>, Task
                 age: HALF + LEASE,
                 unchanged_for: LEASE,
                 messages: 2,
+                received: 2,
                 claims: 1,
                 state: TaskState::Held,
                 ..new.clone()
@@ -94,6 +96,7 @@ fn table(task: TaskKey) -> Vec<(&'static str, Option<Duration>, Vec<Event>, Task
                 age: HALF * 2,
                 unchanged_for: HALF,
                 rest: Some(LEASE - HALF),
+                received: 1,
                 claims: 1,
                 snapshot_bytes: LATER,
                 state: TaskState::Final,

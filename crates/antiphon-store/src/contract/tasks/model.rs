@@ -167,6 +167,7 @@ impl Model {
             unchanged_for: now - row.changed,
             rest: row.end.map(|end| end - now),
             messages: present.messages.len(),
+            received: row.numbered,
             snapshot_bytes: present.snapshot.len(),
             claims: row.claims,
             ..TaskSummary::new(task, state)
