@@ -4,6 +4,7 @@
 #   interop/run.sh typescript1
 #
 # ANTIPHON         the program under test (required)
+# ANTIPHON_EVERYTHING  the everything server of conformance/ (required)
 # ANTIPHON_FLEET   the fleet of examples/ (required)
 # ANTIPHON_LEGACY  antiphon-interop-legacy, our client library on sessions of earlier revisions (required)
 # INTEROP_RESULTS  a file for the lines that ../table.py reads
@@ -19,6 +20,7 @@ source "$here/../legacy/parts.sh"
 source "$here/../node.sh"
 
 antiphon=$(program ANTIPHON)
+everything=$(program ANTIPHON_EVERYTHING)
 fleet=$(program ANTIPHON_FLEET)
 legacy=$(program ANTIPHON_LEGACY)
 
@@ -30,6 +32,7 @@ export INTEROP_PEER INTEROP_VERSION
 cd "$here"
 
 use_demo
+part "the SDK's client of tasks, on a session" node tasks_client_of_ours.mjs "$everything"
 legacy_clients --fleet node legacy_client.mjs
 legacy_servers --sse auto node legacy_server.mjs
 

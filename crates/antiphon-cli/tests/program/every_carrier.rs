@@ -1,18 +1,20 @@
 //! Each demo tool over every carrier: sealed state over a memory pair, stdio and HTTP; pushed questions in sessions over
-//! stdio and HTTP; tasks in memory and in a SQLite file. The questions, the results and the effects on the backend are the same.
+//! stdio and HTTP; tasks of the extension in memory and in a SQLite file, tasks of the draft before it, and tasks of a session of
+//! 2025-11-25. The questions, the results and the effects on the backend are the same.
 //!
-//! A further carrier is a variant of [`Carrier`], its place in `ALL`, its server in `connect`, and its mode in `client`.
+//! A further carrier is a variant of [`Carrier`], its place in `ALL`, its server in `connect`, and its settings in `client`; the
+//! era in `is_session`, and the form of its tasks in `task_shape`.
 use crate::support::Scratch;
 use antiphon::{
     client::{
-        Client, ClientError, Era, Mode,
+        Client, ClientError, Era, Mode, TaskShape,
         transport::{ChildCommand, ChildTransport, HttpTransport, Transport, memory},
     },
     serve::{
         http::{HttpOptions, serve_http},
         stdio::serve_streams,
     },
-    server::{Server, TaskMode, TaskOptions, test_hooks::with_task_mode},
+    server::{Server, ServerBuilder, TaskMode, TaskOptions, test_hooks::with_task_mode},
     store::{SqliteOptions, SqliteStore},
     wire::{
         CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
@@ -29,7 +31,10 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
+    net::TcpListener,
+};
 
 /// The transport of the requests, and the carrier of the questions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,9 +47,29 @@ enum Carrier {
     /// Every call of a tool is a task from its beginning. Prompts and resources have no tasks.
     TaskMemory,
     TaskSqlite,
+    /// The same by the draft before the extension.
+    TaskDraft,
+    /// The same in a session of 2025-11-25.
+    TaskSession,
 }
 
-const ALL: [Carrier; 7] = [
+impl Carrier {
+    fn is_session(self) -> bool {
+        matches!(self, Self::PushedPipes | Self::PushedHttp | Self::TaskSession)
+    }
+
+    /// The form of the tasks; `None` without tasks.
+    fn task_shape(self) -> Option<TaskShape> {
+        match self {
+            Self::TaskMemory | Self::TaskSqlite => Some(TaskShape::Extension),
+            Self::TaskDraft => Some(TaskShape::Draft),
+            Self::TaskSession => Some(TaskShape::Session),
+            _ => None,
+        }
+    }
+}
+
+const ALL: [Carrier; 9] = [
     Carrier::SealedMemory,
     Carrier::SealedPipes,
     Carrier::SealedHttp,
@@ -52,6 +77,8 @@ const ALL: [Carrier; 7] = [
     Carrier::PushedHttp,
     Carrier::TaskMemory,
     Carrier::TaskSqlite,
+    Carrier::TaskDraft,
+    Carrier::TaskSession,
 ];
 
 /// The reaction of the scripted user to a question.
@@ -89,33 +116,86 @@ async fn backend() -> (SocketAddr, Backend) {
     (address, Backend::at(address))
 }
 
+/// A server whose calls become tasks, and the messages that its client has sent to it.
+struct TaskPeer {
+    server: Server,
+    received: Arc<Mutex<Vec<Value>>>,
+}
+
+impl TaskPeer {
+    /// Starts a server over memory.
+    fn start(server: Server) -> (Arc<dyn Transport>, Self) {
+        let (transport, input, output) = memory::duplex();
+        let received = Arc::default();
+        let input = recorded(input, Arc::clone(&received));
+        tokio::spawn(serve_streams(input, output, server.clone()));
+        (Arc::new(transport), Self { server, received })
+    }
+
+    /// Panics unless the one call was one task in this form.
+    fn check(&self, shape: TaskShape, of: &str) {
+        assert_eq!(self.server.task_metrics().created, 1, "{of} was no task");
+        let received = self.received.lock().unwrap();
+        let has = |method: &str| received.iter().any(|message| message["method"] == method);
+        let asks_for_task = received
+            .iter()
+            .any(|message| message["method"] == "tools/call" && message["params"]["task"].is_object());
+        let is_extension = has("tasks/get") && !has("tasks/result") && !asks_for_task;
+        let is_earlier = has("tasks/result") && !has("tasks/update") && asks_for_task;
+        // In a session, the client answers with responses, and by the draft with requests.
+        let is_form = match shape {
+            TaskShape::Extension => is_extension && !has("initialize"),
+            TaskShape::Draft => is_earlier && !has("initialize"),
+            TaskShape::Session => is_earlier && has("initialize") && !has("tasks/input_response"),
+            _ => false,
+        };
+        assert!(is_form, "{of} was no task as in {shape:?}: {received:?}");
+    }
+}
+
+/// Returns a stream with the lines of `input`, and appends each line's message to `received`.
+fn recorded(input: DuplexStream, received: Arc<Mutex<Vec<Value>>>) -> DuplexStream {
+    let (mut forward, output) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(input).lines();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            received.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            forward.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        }
+    });
+    output
+}
+
 /// Returns the client's transport to a server with this backend, and the server if its calls become tasks. `scratch` has the files of
 /// the server.
 async fn connect(
     carrier: Carrier,
     address: SocketAddr,
     scratch: &Scratch,
-) -> (Arc<dyn Transport>, Option<Server>) {
+) -> (Arc<dyn Transport>, Option<TaskPeer>) {
     let builder = || antiphon_demo::builder(Backend::at(address), Build::New);
     let server = || -> Server { builder().build().unwrap() };
     let as_tasks = || {
         let options = TaskOptions::default().poll_interval(Duration::from_millis(5));
         with_task_mode(builder().task_options(options), TaskMode::Required)
     };
-    let over_memory = |server: Server| -> Arc<dyn Transport> {
-        let (transport, input, output) = memory::duplex();
-        tokio::spawn(serve_streams(input, output, server));
-        Arc::new(transport)
+    let with_tasks = |builder: ServerBuilder| {
+        let (transport, peer) = TaskPeer::start(builder.build().unwrap());
+        (transport, Some(peer))
     };
-    let with_tasks = |server: Server| (over_memory(server.clone()), Some(server));
     let transport: Arc<dyn Transport> = match carrier {
-        Carrier::TaskMemory => return with_tasks(as_tasks().build().unwrap()),
+        Carrier::TaskMemory | Carrier::TaskSession => return with_tasks(as_tasks()),
+        Carrier::TaskDraft => return with_tasks(as_tasks().draft_tasks(true)),
         Carrier::TaskSqlite => {
             let file = scratch.path().join("calls.db");
             let store = SqliteStore::open(file, SqliteOptions::default()).await.unwrap();
-            return with_tasks(as_tasks().store(store).build().unwrap());
+            return with_tasks(as_tasks().store(store));
         }
-        Carrier::SealedMemory => over_memory(server()),
+        Carrier::SealedMemory => {
+            let (transport, input, output) = memory::duplex();
+            tokio::spawn(serve_streams(input, output, server()));
+            Arc::new(transport)
+        }
         Carrier::SealedPipes | Carrier::PushedPipes => {
             let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
                 .args(["serve-demo", "--stdio"])
@@ -138,10 +218,7 @@ fn client(
     user: ScriptedUser,
     asked: Arc<Mutex<Vec<String>>>,
 ) -> Client {
-    let mode = match carrier {
-        Carrier::PushedPipes | Carrier::PushedHttp => Mode::Legacy,
-        _ => Mode::Pinned(ProtocolVersion::V2026_07_28),
-    };
+    let mode = if carrier.is_session() { Mode::Legacy } else { Mode::Pinned(ProtocolVersion::V2026_07_28) };
     let user = Arc::new(Mutex::new(user));
     let react = move |message: &str| {
         asked.lock().unwrap().push(message.to_owned());
@@ -152,6 +229,7 @@ fn client(
     let react_to_url = react.clone();
     Client::builder("every-carrier", "1")
         .mode(mode)
+        .draft_tasks(carrier == Carrier::TaskDraft)
         .on_elicit_form(move |ask| {
             let answer = match react(&ask.message) {
                 Reaction::FillIn(content) => ask.accept(content).map_err(Into::into),
@@ -215,14 +293,10 @@ async fn check(
         let () = backend.send(fill).await.unwrap();
         let messages = Arc::default();
         let scratch = Scratch::new();
-        let (transport, server) = connect(carrier, address, &scratch).await;
+        let (transport, peer) = connect(carrier, address, &scratch).await;
         let client = client(carrier, transport, user.clone(), Arc::clone(&messages));
         let result = call(&client, target, &arguments).await.map_err(|error| error.to_string());
-        let era = if matches!(carrier, Carrier::PushedPipes | Carrier::PushedHttp) {
-            Era::Legacy
-        } else {
-            Era::Modern
-        };
+        let era = if carrier.is_session() { Era::Legacy } else { Era::Modern };
         assert_eq!(client.era(), Some(era), "{carrier:?}");
         let mut messages = std::mem::take(&mut *messages.lock().unwrap());
         messages.sort();
@@ -234,8 +308,8 @@ async fn check(
             (asked, done),
             "{carrier:?}: {outcome:?}"
         );
-        if let (Some(server), Target::Tool(name)) = (server, target) {
-            assert_eq!(server.task_metrics().created, 1, "{carrier:?}: {name} was no task");
+        if let (Some(peer), Some(shape), Target::Tool(name)) = (peer, carrier.task_shape(), target) {
+            peer.check(shape, name);
         }
         match &first {
             None => first = Some(outcome),
