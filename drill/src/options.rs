@@ -61,6 +61,13 @@ impl Options {
         if options.tasks && options.crash {
             return Err("--crash is a run of calls".into());
         }
+        if options.tasks && options.store != "sqlite" {
+            return Err(format!(
+                "--tasks needs --store sqlite: processes share no tasks in {}",
+                options.store
+            )
+            .into());
+        }
         let is_full = options.calls.is_none() && options.seconds.is_none();
         if is_full {
             options.calls = Some(if options.tasks { 200 } else { 5000 });
