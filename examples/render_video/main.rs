@@ -1,5 +1,5 @@
 //! A task that survives its process: the server is killed while it renders, another process continues, and a third one takes the
-//! answer to its question.
+//! answer to its question. A second task is cancelled, and undoes what it did.
 //!
 //! Try it: `cargo run -p antiphon-examples --bin render_video`
 
@@ -8,12 +8,12 @@
 use antiphon::{
     Form,
     client::{
-        Call, CallProgress, Client, TaskHandle,
+        Call, CallProgress, Client, ClientTask, TaskHandle,
         transport::{ChildCommand, ChildTransport},
     },
     seal::{KeyRing, SecretKey},
     serve::stdio::serve_stdio,
-    server::{ClaimOptions, Ctx, Limits, Server, State, TaskOptions},
+    server::{Answer, ClaimOptions, Ctx, Limits, Server, State, TaskOptions},
     store::{SqliteOptions, SqliteStore},
     tool,
     wire::AskSupport,
@@ -32,7 +32,7 @@ use std::{
 /// The variable with the key of all processes.
 const KEYS: &str = "ANTIPHON_KEYS";
 
-#[derive(serde::Serialize, serde::Deserialize, Form)]
+#[derive(PartialEq, serde::Serialize, serde::Deserialize, Form)]
 struct Publish {
     /// Publish the film?
     publish: bool,
@@ -52,14 +52,25 @@ async fn render_video(ctx: &Ctx, studio: State<Studio>, title: String) -> antiph
         ctx.report_progress(f64::from(part), Some(3.0), None);
         let rendered = ctx.step(("render", part), async |_| studio.render(part)).await;
         if let Err(stopped) = rendered {
-            for part in 0..part {
-                ctx.step(("delete", part), async |_| studio.delete(part)).await?;
-            }
+            delete_parts(ctx, &studio, part).await?;
             return Err(stopped.into());
         }
     }
-    let Publish { publish } = ctx.elicit(format!("{title} is rendered. Publish it?")).await?;
-    Ok(format!("{title}: {}", if publish { "published" } else { "kept" }))
+    let answer = ctx.elicit::<Publish>(format!("{title} is rendered. Publish it?")).outcome().await?;
+    if answer == Answer::Cancel {
+        delete_parts(ctx, &studio, 3).await?;
+        return Ok(format!("{title}: deleted"));
+    }
+    let publishes = answer.accepted().is_some_and(|answer| answer.publish);
+    Ok(format!("{title}: {}", if publishes { "published" } else { "kept" }))
+}
+
+/// Deletes the parts before this one. Steps that undo run although the task was cancelled.
+async fn delete_parts(ctx: &Ctx, studio: &Studio, before: u32) -> antiphon::Result<()> {
+    for part in 0..before {
+        ctx.step(("delete", part), async |_| studio.delete(part)).await?;
+    }
+    Ok(())
 }
 
 impl Studio {
@@ -134,13 +145,7 @@ async fn show(folder: &Path) -> Result<()> {
     // A second process continues the task, and shows its question.
     let second = client(folder, &key, "never")?;
     let mut task = second.task(serde_json::from_str::<TaskHandle>(&kept)?);
-    let asked = loop {
-        task.get().await?;
-        if let Some((key, _)) = task.questions().next() {
-            break key.to_owned();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+    let asked = question(&mut task).await?;
     println!("{}", std::fs::read_to_string(folder.join("parts"))?.trim().replace('\n', ", "));
     drop(second);
 
@@ -150,5 +155,30 @@ async fn show(folder: &Path) -> Result<()> {
     task.answer(&asked, &json!({"action": "accept", "content": {"publish": true}})).await?;
     let result = task.wait().await?;
     println!("{}", result.first_text().unwrap_or_default());
+
+    // Another film is cancelled at its question.
+    let parts = std::fs::read_to_string(folder.join("parts"))?.len();
+    let CallProgress::Task(handle) =
+        third.begin(Call::tool("render_video", json!({"title": "Ants"}))?).await?
+    else {
+        return Err("the call did not become a task".into());
+    };
+    let mut task = third.task(handle);
+    question(&mut task).await?;
+    task.cancel().await?;
+    let ends = if task.wait().await.is_err() { "cancelled" } else { "rendered" };
+    println!("Ants: {ends}");
+    println!("{}", std::fs::read_to_string(folder.join("parts"))?[parts..].trim().replace('\n', ", "));
     Ok(())
+}
+
+/// Waits for the question of a task, and returns its key.
+async fn question(task: &mut ClientTask) -> Result<String> {
+    loop {
+        task.get().await?;
+        if let Some((key, _)) = task.questions().next() {
+            return Ok(key.to_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

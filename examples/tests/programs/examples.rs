@@ -133,12 +133,17 @@ fn order_once_orders_exactly_once() {
     );
 }
 
-/// The process of a task dies in a step, and the next ones finish the task.
+/// The process of a task dies in a step, and the next ones finish the task. A cancelled task undoes its steps.
 #[cfg(feature = "sqlite")]
 #[test]
 fn render_video_is_rendered_by_the_next_process() {
     check(
         env!("CARGO_BIN_EXE_render_video"),
-        &["render 0, render 1, render 1, render 2", "Metropolis: published"],
+        &[
+            "render 0, render 1, render 1, render 2",
+            "Metropolis: published",
+            "Ants: cancelled",
+            "render 0, render 1, render 2, delete 0, delete 1, delete 2",
+        ],
     );
 }

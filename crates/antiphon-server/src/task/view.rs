@@ -2,7 +2,7 @@
 
 use super::{
     id,
-    snapshot::{End, Message, Snapshot},
+    snapshot::{Cancellation, End, Message, Snapshot},
 };
 use crate::{clock::millis, runtime::Runtime};
 use antiphon_seal::utc;
@@ -17,12 +17,20 @@ pub(super) fn detailed(
     mut snapshot: Snapshot,
 ) -> DetailedTask {
     for message in &row.messages {
-        // The question is answered, although the handler does not have the answer yet.
-        if let Some(Message::Answers(answers)) = Message::open(server, key, &message.body) {
-            for (key, _) in answers.iter().filter(|_| !is_mutant("task_answer_shown")) {
-                snapshot.questions.answer(key);
+        match Message::open(server, key, &message.body) {
+            // The question is answered, although the handler does not have the answer yet.
+            Some(Message::Answers(answers)) => {
+                for (key, _) in answers.iter().filter(|_| !is_mutant("task_answer_shown")) {
+                    snapshot.questions.answer(key);
+                }
             }
+            Some(Message::Cancel) => snapshot.request_cancellation(),
+            None => {}
         }
+    }
+    // Nobody is to answer a question of a task that is cancelled.
+    if snapshot.cancellation != Cancellation::None {
+        snapshot.questions.clear();
     }
     let task = task(server, key, &snapshot);
     DetailedTask::new(

@@ -152,6 +152,8 @@ async fn an_open_question_is_cancelled_and_so_are_later_ones() {
     let id = client.task("book", json!({})).await;
     client.asked(&id, &["name"]).await;
     client.cancel(&id).await;
+    let task = client.get(&id).await;
+    assert_ne!(task["status"], "input_required", "nobody is to answer any more: {task}");
     client.status(&id, "cancelled").await;
     assert_eq!(effects.done(), ["book", "unbook"]);
 }
