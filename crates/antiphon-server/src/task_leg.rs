@@ -35,6 +35,8 @@ pub(crate) struct TaskLeg {
 pub(crate) struct LegNews {
     /// The questions that are asked while a step runs, with their paths, if they have changed.
     pub(crate) questions: Option<Vec<(String, InputRequest)>>,
+    /// The ids that the author gave to URL questions, by the paths of the questions.
+    pub(crate) elicitation_ids: Vec<(String, String)>,
     /// The text of the last progress, if there was one.
     pub(crate) status: Option<String>,
     /// The second at which the first question of the round expires, in Unix seconds.

@@ -1,6 +1,7 @@
 //! The exchange of a leg with its task: the questions that are asked beside a running step, and the end of the leg.
 
 use crate::{call::leg_runtime::LegRuntime, task_leg::TaskLeg};
+use antiphon_engine::{Leg, PendingAsk};
 use antiphon_wire::InputRequest;
 use std::task::Context;
 
@@ -20,14 +21,17 @@ impl<'f> TaskExchange<'f> {
     /// Ends the leg soon, if the runner says so. Nothing is delivered: answers come with the next leg.
     pub(crate) fn receive(&self, cx: &Context<'_>) {
         if self.task.poll_ends(cx) && self.runtime.may_end_early() {
-            self.runtime.with(antiphon_engine::Leg::end_soon);
+            self.runtime.with(Leg::end_soon);
         }
     }
 
-    /// Tells the runner whether the handler knows that the task was cancelled.
+    /// Tells the runner whether the handler knows that the task was cancelled, and the ids of the questions that leave.
     pub(crate) fn ended(&self) {
-        let is_met = self.runtime.with(|leg| leg.has_met_cancellation());
-        self.task.report(|news| news.is_cancellation_unmet = !is_met);
+        let (is_met, asking) = self.runtime.with(|leg| (leg.has_met_cancellation(), asking(leg)));
+        self.task.report(|news| {
+            news.is_cancellation_unmet = !is_met;
+            news.elicitation_ids = elicitation_ids(&asking);
+        });
     }
 
     /// Tells the runner about new questions, while a step runs. Returns true if the handler must be polled again.
@@ -44,8 +48,7 @@ impl<'f> TaskExchange<'f> {
             let is_new = self.version != Some(version) && leg.has_running_step();
             let questions = is_new.then(|| {
                 self.version = Some(version);
-                let asking = leg.asking_slots().into_iter();
-                asking.filter_map(|slot| leg.pending_ask(slot)).collect::<Vec<_>>()
+                asking(leg)
             });
             (ended, questions)
         });
@@ -55,9 +58,20 @@ impl<'f> TaskExchange<'f> {
             let questions = questions.into_iter().filter(|ask| supported(&ask.request));
             // As many as a round has.
             let questions = questions.take(self.runtime.limits().asks);
-            let questions = questions.map(|ask| (ask.path, ask.request)).collect();
-            self.task.report(|news| news.questions = Some(questions));
+            let questions: Vec<PendingAsk> = questions.collect();
+            self.task.report(|news| {
+                news.elicitation_ids = elicitation_ids(&questions);
+                news.questions = Some(questions.into_iter().map(|ask| (ask.path, ask.request)).collect());
+            });
         }
         ended
     }
+}
+
+fn asking(leg: &Leg) -> Vec<PendingAsk> {
+    leg.asking_slots().into_iter().filter_map(|slot| leg.pending_ask(slot)).collect()
+}
+
+fn elicitation_ids(asks: &[PendingAsk]) -> Vec<(String, String)> {
+    asks.iter().filter_map(|ask| Some((ask.path.clone(), ask.elicitation_id.clone()?))).collect()
 }

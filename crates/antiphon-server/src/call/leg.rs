@@ -58,7 +58,7 @@ pub(crate) async fn run<T: Send + 'static>(
                 let task = match carrier {
                     // The runner of the task keeps the state.
                     LegCarrier::Task(task) => {
-                        leg_end::report_to_task(&task, &left);
+                        leg_end::report_to_task(&task, &round, &left);
                         None
                     }
                     _ => leg_end::new_task(&left),

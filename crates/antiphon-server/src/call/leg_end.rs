@@ -13,7 +13,7 @@ use crate::{
     task_leg::TaskLeg,
 };
 use antiphon_engine::{AskRecord, LegOutput, Limits, StopReason};
-use antiphon_seal::CallId;
+use antiphon_seal::{Call, CallId};
 use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn failed<T>(
     mut left: Box<LegOutput>,
 ) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
-    let call = left.call.as_ref().map(antiphon_seal::Call::id);
+    let call = left.call.as_ref().map(Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
     let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
     if !stays && admitted.takes_state_only(server) && left.suspend_before_error(limits) {
@@ -93,17 +93,26 @@ fn failed<T>(
 }
 
 /// Tells the runner of a task what it cannot see in the state of the next leg.
-pub(crate) fn report_to_task(task: &TaskLeg, left: &LegOutput) {
+pub(crate) fn report_to_task(task: &TaskLeg, round: &Round, left: &LegOutput) {
     let deadline = left.record.asked().iter().filter_map(AskRecord::deadline).min();
-    task.report(|news| news.deadline = deadline);
+    task.report(|news| {
+        news.deadline = deadline;
+        if let Some(by_hand) = &round.by_hand {
+            news.elicitation_ids.clone_from(&by_hand.ids);
+        }
+    });
 }
 
 /// Returns the key of the task that this leg has become, if it was to become one: derived from the call and the leg, so that a
 /// leg that runs again makes the same task.
 pub(crate) fn new_task(left: &LegOutput) -> Option<TaskKey> {
-    let call = left.call.as_ref().filter(|_| left.was_ended)?;
+    left.call.as_ref().filter(|_| left.was_ended).map(task_key)
+}
+
+/// Returns the key of the task that this leg of a call becomes, if it becomes one.
+pub(crate) fn task_key(call: &Call) -> TaskKey {
     let digest = call.secret().fingerprint(&[b"task", &call.leg().to_be_bytes()[..]].concat());
-    Some(TaskKey::from_bytes(digest.to_bytes()))
+    TaskKey::from_bytes(digest.to_bytes())
 }
 
 /// Seals the record. If it cannot be sealed, the error lists the completed steps, unless the store has them.

@@ -145,22 +145,29 @@ async fn call_tool(
         let created = Box::pin(task::start(server, request, name, admitted.principal())).await?;
         return Ok(LegResult::Task(created).into());
     }
-    let claim = match claim(server, &mut admitted).await? {
-        ClaimResult::Run(claim) => claim,
-        ClaimResult::Replied(reply) if reply.is_task() && !request.meta.tasks => {
+    let claim = match claim(server, &mut admitted).await {
+        Ok(ClaimResult::Run(claim)) => claim,
+        Ok(ClaimResult::Replied(reply)) if reply.is_task() && !request.meta.tasks => {
             return Err(Refusal::TaskExtension);
         }
-        ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
+        Ok(ClaimResult::Replied(reply)) => return Ok(LegResult::Again(reply).into()),
+        Err(Refusal::Used) => {
+            let created = Box::pin(task::created_before(server, &admitted)).await?;
+            return created.map(|task| LegResult::Task(task).into()).ok_or(Refusal::Used);
+        }
+        Err(refusal) => return Err(refusal),
     };
     let principal = admitted.principal().filter(|_| tool.settings.task != TaskMode::Never).cloned();
     let run = |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string());
     let mut result = leg::run(server, admitted, claim.clone(), run).await;
     if let Ok(LegResult::Promoted(key, round)) = result {
-        let created = task::promote(server, request, name, principal.as_ref(), key, round);
+        let fingerprint = claim.as_ref().map(|claim| claim.claim.row.fingerprint);
+        let promoted = task::Promoted { key, round, fingerprint };
+        let created = task::promote(server, request, name, principal.as_ref(), promoted);
         result = Ok(match Box::pin(created).await {
             Ok(created) => LegResult::Task(created),
             // The client comes back with the state, and the call tries again to become a task.
-            Err((_in_the_log, round)) => LegResult::InputRequired(round),
+            Err(round) => LegResult::InputRequired(round),
         });
     }
     Ok(LegReply { result, claim }.map(|result| Ok(tool_result(server, registered, name, result))))

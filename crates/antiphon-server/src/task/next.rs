@@ -110,7 +110,7 @@ pub(super) fn after(snapshot: &mut Snapshot, end: LegEnd, news: LegNews, is_drai
             }
             (snapshot.state, snapshot.leg, snapshot.failures) = (state, None, 0);
             snapshot.runs = requests.is_empty();
-            snapshot.questions.replace(requests.iter());
+            snapshot.questions.replace(requests.iter(), &news.elicitation_ids);
             snapshot.deadline = news.deadline;
             After::Continue
         }

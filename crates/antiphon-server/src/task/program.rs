@@ -255,7 +255,8 @@ impl Leg<'_> {
             self.snapshot.status = Some(status);
         }
         let Some(questions) = news.questions else { return false };
-        self.snapshot.questions.replace(questions.iter().map(|(path, request)| (&**path, request)));
+        let questions = questions.iter().map(|(path, request)| (&**path, request));
+        self.snapshot.questions.replace(questions, &news.elicitation_ids);
         true
     }
 

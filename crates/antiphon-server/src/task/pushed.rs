@@ -64,7 +64,12 @@ impl<'a> PushedQuestions<'a> {
     }
 
     /// Sends the open questions that nobody was sent, and withdraws those that are not open any more.
-    pub(super) fn send(&mut self, open: &InputRequests) {
+    /// `elicitation_id` returns the id that the author gave to a URL question.
+    pub(super) fn send<'q>(
+        &mut self,
+        open: &InputRequests,
+        elicitation_id: impl Fn(&str) -> Option<&'q str>,
+    ) {
         self.sent.retain(|sent| open.get(sent.asked.key()).is_some());
         for (key, request) in open.iter() {
             if self.sent.len() >= self.at_most {
@@ -73,7 +78,7 @@ impl<'a> PushedQuestions<'a> {
             if self.is_for_client(request)
                 && let Some(asked) = self.all.take(self.task, key)
             {
-                self.send_one(request, asked);
+                self.send_one(request, asked, elicitation_id(key));
             }
         }
     }
@@ -84,10 +89,11 @@ impl<'a> PushedQuestions<'a> {
             && (self.may_answer || !matches!(request, InputRequest::Elicit(_)))
     }
 
-    fn send_one(&mut self, request: &InputRequest, asked: AskedQuestion) {
+    fn send_one(&mut self, request: &InputRequest, asked: AskedQuestion, given: Option<&str>) {
         let task = id::text(self.task);
         let is_url = matches!(request, InputRequest::Elicit(elicit) if elicit.is_url());
-        let elicitation_id = is_url.then(|| format!("{task}.{}", asked.key()));
+        let named = || given.map_or_else(|| format!("{task}.{}", asked.key()), ToOwned::to_owned);
+        let elicitation_id = is_url.then(named);
         let question =
             Question { request, elicitation_id: elicitation_id.as_deref(), related_task: Some(&task) };
         match OutboundRequest::send(self.session, self.outbox, &self.scopes, &question, self.wait) {

@@ -22,6 +22,9 @@ struct OpenQuestion {
     path: String,
     /// The question, as JSON.
     request: Box<RawValue>,
+    /// The id that the author gave to a URL question. Sessions see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    elicitation_id: Option<String>,
 }
 
 impl Questions {
@@ -33,16 +36,26 @@ impl Questions {
     /// asked again with a reason stays as it is when a leg without an answer to it has no reason.
     ///
     /// > Each request key in `inputRequests` **MUST** be unique over the lifetime of a single task.
-    pub(super) fn replace<'a>(&mut self, asked: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) {
+    ///
+    /// `elicitation_ids` are the ids that the author gave to URL questions, by path.
+    pub(super) fn replace<'a>(
+        &mut self,
+        asked: impl IntoIterator<Item = (&'a str, &'a InputRequest)>,
+        elicitation_ids: &[(String, String)],
+    ) {
         let mut before = std::mem::take(&mut self.open);
         for (path, request) in asked {
             // A question is written as it was received from the engine: there is nothing in it that cannot be written.
             let Ok(text) = to_raw_value(request) else { continue };
             let is_same = |open: &str| open == text.get() || has_reason(open, request, text.get());
             let same = |open: &OpenQuestion| open.path == path && is_same(open.request.get());
+            let given = elicitation_ids.iter().find(|(of, _)| of == path).map(|(_, id)| id.clone());
             let question = match before.iter().position(same) {
                 Some(at) => before.swap_remove(at),
-                None => OpenQuestion { key: self.new_key(path), path: path.to_owned(), request: text },
+                None => {
+                    let (key, path) = (self.new_key(path), path.to_owned());
+                    OpenQuestion { key, path, request: text, elicitation_id: given }
+                }
             };
             self.open.push(question);
         }
@@ -76,6 +89,11 @@ impl Questions {
         self.open = open;
         let asked: Vec<OpenQuestion> = asked;
         asked.into_iter().map(|open| (open.path, cancelled.clone())).collect()
+    }
+
+    /// Returns the id that the author gave to the open question with this key.
+    pub(super) fn elicitation_id(&self, key: &str) -> Option<&str> {
+        self.open.iter().find(|open| open.key == key)?.elicitation_id.as_deref()
     }
 
     pub(super) fn clear(&mut self) {
@@ -125,7 +143,7 @@ mod tests {
                     (*path, serde_json::from_str(&request.to_string()).unwrap())
                 })
                 .collect();
-            questions.replace(asked.iter().map(|(path, request)| (*path, request)));
+            questions.replace(asked.iter().map(|(path, request)| (*path, request)), &[]);
             let requests = questions.to_requests();
             let keys: Vec<&str> = requests.iter().map(|(key, _)| key).collect();
             assert_eq!(&keys, expected);
@@ -157,10 +175,10 @@ mod tests {
     fn an_answered_question_is_asked_again_under_another_key() {
         let mut questions = Questions::default();
         let request: InputRequest = serde_json::from_str(r#"{"method":"roots/list"}"#).unwrap();
-        questions.replace([("a", &request)]);
+        questions.replace([("a", &request)], &[]);
         assert_eq!(questions.answer("a").as_deref(), Some("a"));
         assert_eq!(questions.answer("a"), None);
-        questions.replace([("a", &request)]);
+        questions.replace([("a", &request)], &[]);
         assert!(questions.answer("a").is_none() && questions.answer("a~2").is_some());
         assert!(questions.is_empty());
     }

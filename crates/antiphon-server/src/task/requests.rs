@@ -114,7 +114,13 @@ pub(super) async fn send(
 ) -> Result<(), Refusal> {
     let Addressed { tasks, key, .. } = addressed;
     let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
-    match tasks.engine.send(*key, &sealed, &tasks.options.limits).await {
+    let mut limits = tasks.options.limits;
+    if matches!(message, Message::Cancel) {
+        // A queue that is full of answers has room for one cancellation.
+        limits.messages = limits.messages.saturating_add(1);
+        limits.message_bytes = limits.message_bytes.saturating_add(sealed.len());
+    }
+    match tasks.engine.send(*key, &sealed, &limits).await {
         Ok(TaskSent::Queued) => {
             tasks.counters.messages.add_one();
             Ok(())

@@ -67,7 +67,7 @@ pub(crate) async fn result(
             return Ok((id, TaskResult::Questions(open)));
         }
         if let Some(pushed) = &mut pushed {
-            pushed.send(&open);
+            pushed.send(&open, |key| addressed.snapshot.questions.elicitation_id(key));
         }
         tokio::select! {
             () = changes.of_task(addressed.key) => {}

@@ -21,6 +21,10 @@ const LONGEST: Duration = Duration::from_secs(390 * 24 * 3600);
 pub(super) struct Snapshot {
     pub(super) request: TaskRequest,
     pub(super) principal: Option<StoredPrincipal>,
+    /// The digest of the answers of the leg that has become the task, if that leg was claimed: the same request, sent again, gets
+    /// this task.
+    #[serde(default)]
+    pub(super) created_by: Option<String>,
     /// The moments of creation and of the last change, in Unix milliseconds.
     pub(super) created: u64,
     pub(super) updated: u64,
@@ -156,6 +160,7 @@ impl Snapshot {
                 trace: TraceContext::of(request.params.meta),
             },
             principal: principal.map(StoredPrincipal::of),
+            created_by: None,
             created: now,
             updated: now,
             ttl: ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),

@@ -1,16 +1,21 @@
 //! The creation of tasks.
 
-use super::{id, snapshot::Snapshot, view};
+use super::{id, requests::load, snapshot::Snapshot, view};
 use crate::{
     Request, TaskMode,
+    at_most_once::fingerprint,
+    call::leg_end::task_key,
     claims::owner,
     refusal::Refusal,
-    request::admit::LegRequest,
+    request::{
+        admit::{Admitted, LegRequest},
+        responses::received_responses,
+    },
     runtime::Runtime,
     task_form::{TaskForm, ttl},
 };
 use antiphon_seal::Principal;
-use antiphon_store::{NewTask, StoreErrorKind, TaskCreated, TaskKey, mutant::is_mutant};
+use antiphon_store::{Fingerprint, NewTask, StoreErrorKind, TaskCreated, TaskKey, mutant::is_mutant};
 use antiphon_wire::{CreateTaskResult, InputRequiredResult, escaped};
 use std::{sync::Arc, time::Duration};
 
@@ -62,6 +67,15 @@ pub(crate) async fn start(
     create(server, request, name, principal, key, None).await
 }
 
+/// A call that becomes a task.
+pub(crate) struct Promoted {
+    pub(crate) key: TaskKey,
+    /// The round that would leave in the place of the task. It has the state of the next leg.
+    pub(crate) round: InputRequiredResult,
+    /// The digest of the answers of the leg, if it was claimed.
+    pub(crate) fingerprint: Option<Fingerprint>,
+}
+
 /// Creates the task of a call that has begun. If it cannot be created now, the round leaves in its place, and the client comes
 /// back with it.
 pub(crate) async fn promote(
@@ -69,10 +83,31 @@ pub(crate) async fn promote(
     request: &Request<'_>,
     name: &str,
     principal: Option<&Principal>,
-    key: TaskKey,
-    round: InputRequiredResult,
-) -> Result<CreateTaskResult, (Refusal, InputRequiredResult)> {
-    create(server, request, name, principal, key, Some(&round)).await.map_err(|refusal| (refusal, round))
+    promoted: Promoted,
+) -> Result<CreateTaskResult, InputRequiredResult> {
+    let created = create(server, request, name, principal, promoted.key, Some(&promoted)).await;
+    // The cause is in the log.
+    created.map_err(|_| promoted.round)
+}
+
+/// Returns the task that this leg has become, if it was sent before with the same answers: the reply was lost, and the task has gone on
+/// meanwhile, so the store of calls does not have the reply any more.
+pub(crate) async fn created_before(
+    server: &Arc<Runtime>,
+    admitted: &Admitted<'_>,
+) -> Result<Option<CreateTaskResult>, Refusal> {
+    let (Some(tasks), Some(call), Some(record)) = (&server.tasks, admitted.call(), admitted.record()) else {
+        return Ok(None);
+    };
+    let leg = admitted.leg();
+    if leg.settings.task == TaskMode::Never || leg.caller.task.is_some() || !leg.request.meta.tasks {
+        return Ok(None);
+    }
+    let key = task_key(call);
+    let Some((_, snapshot)) = load(server, tasks, key, admitted.principal()).await? else { return Ok(None) };
+    let sent = fingerprint(call.secret(), record, received_responses(admitted)?.as_ref());
+    let is_same = snapshot.created_by == Some(sent.to_string());
+    Ok(is_same.then(|| CreateTaskResult::new(view::task(server, key, &snapshot))))
 }
 
 async fn create(
@@ -81,15 +116,16 @@ async fn create(
     name: &str,
     principal: Option<&Principal>,
     key: TaskKey,
-    round: Option<&InputRequiredResult>,
+    promoted: Option<&Promoted>,
 ) -> Result<CreateTaskResult, Refusal> {
     let tasks = server.tasks.as_ref().ok_or(Refusal::Internal)?;
     let ttl = ttl(server, request)?;
     let mut snapshot = Snapshot::new(server, request, name, principal, ttl);
     snapshot.keeps_cancellation = TaskForm::of(server, request) != Some(TaskForm::Extension);
-    if let Some(round) = round {
+    if let Some(Promoted { round, fingerprint, .. }) = promoted {
+        snapshot.created_by = fingerprint.map(|fingerprint| fingerprint.to_string());
         snapshot.state = round.request_state().map(ToOwned::to_owned);
-        snapshot.questions.replace(round.input_requests().iter());
+        snapshot.questions.replace(round.input_requests().iter(), &[]);
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl };

@@ -197,6 +197,24 @@ async fn the_queue_of_a_task_is_bounded() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_takes_a_cancellation() {
+    for limits in [TaskLimits::default().messages(1), TaskLimits::default().message_bytes(700)] {
+        let (client, gate) = asking(TaskOptions::default().limits(limits), 64);
+        let id = client.task("three", json!({})).await;
+        client.asked(&id, &["name#0", "name#1", "name#2"]).await;
+        client.update(&id, json!({"name#0": name("Anna")})).await;
+        let answers = json!({"name#1": name(&"Bert".repeat(100))});
+        let refused = client.send("tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+        assert_eq!(refused["error"]["data"]["reason"], "busy", "{refused}");
+        client.cancel(&id).await;
+        // The same again changes nothing.
+        client.cancel(&id).await;
+        gate.0.add_permits(1);
+        client.status(&id, "cancelled").await;
+    }
+}
+
 /// Also while a step runs, before the round is there.
 #[tokio::test(start_paused = true)]
 async fn as_many_questions_are_open_as_the_limits_say() {

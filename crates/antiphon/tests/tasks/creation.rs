@@ -102,3 +102,28 @@ async fn a_task_waits_for_the_reply_that_creates_it() {
     }
     assert_eq!(text_of(&second.status(id, "completed").await), "Anna 4");
 }
+
+/// The reply that creates the task is lost, and the task has gone on when the same request comes again.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_is_sent_again_after_the_task_has_gone_on() {
+    let client = client(Arc::new(MemoryStore::new()));
+    let round = client.call("promoted", json!({})).await;
+    let state = &round["result"]["requestState"];
+    let leg = |name: &str| {
+        let answers = json!({"name": accept(json!({"name": name}))});
+        json!({"name": "promoted", "arguments": {}, "requestState": state, "inputResponses": answers})
+    };
+    let created = client.send("tools/call", leg("Anna")).await;
+    let id = created["result"]["taskId"].as_str().unwrap();
+    assert_eq!(text_of(&client.status(id, "completed").await), "Anna 4");
+    let again = client.send("tools/call", leg("Anna")).await;
+    assert_eq!(again["result"]["resultType"], "task", "{again}");
+    assert_eq!(again["result"]["taskId"], id, "{again}");
+    // Other answers, or a client that cannot take a task.
+    for reply in [
+        client.send("tools/call", leg("Berta")).await,
+        client.without_extension().send("tools/call", leg("Anna")).await,
+    ] {
+        assert_eq!(reply["error"]["data"]["reason"], "used", "{reply}");
+    }
+}

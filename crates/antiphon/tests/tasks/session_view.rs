@@ -53,6 +53,13 @@ async fn pay(ctx: &Ctx) -> Result<String, Error> {
     Ok("paid".to_owned())
 }
 
+/// Asks to open a page whose completion is announced.
+#[tool(task = "required")]
+async fn announced(ctx: &Ctx) -> Result<String, Error> {
+    ctx.elicit_url("Pay.", |_| "https://pay.example/7".to_owned()).id("payment-7").await?;
+    Ok("paid".to_owned())
+}
+
 /// Fails as a tool.
 #[tool(task = "required")]
 async fn fail() -> Result<String, Error> {
@@ -93,7 +100,16 @@ fn server() -> Server {
 
 fn server_with(gate: Gate) -> Server {
     client(|server| {
-        server.state(gate).tool(add).tool(order).tool(pay).tool(fail).tool(panics).tool(work).tool(echo)
+        server
+            .state(gate)
+            .tool(add)
+            .tool(order)
+            .tool(pay)
+            .tool(announced)
+            .tool(fail)
+            .tool(panics)
+            .tool(work)
+            .tool(echo)
     })
     .server
 }
@@ -328,6 +344,23 @@ async fn a_page_to_open_has_an_id() {
     assert!(asked["elicitationId"].as_str().unwrap().starts_with(&id), "{asked}");
     session.notify("notifications/cancelled", json!({"requestId": result})).await;
     assert_eq!(session.get(&id).await["status"], "input_required");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_is_told_that_the_work_behind_a_page_is_finished() {
+    let server = server();
+    let mut session = SessionClient::open(&server).await;
+    assert!(!server.elicitation_complete("payment-7"));
+    let id = session.task("announced", json!({})).await;
+    let result = session.begin("tasks/result", json!({"taskId": id})).await;
+    let asked = session.asked().await;
+    assert_eq!(asked["params"]["elicitationId"], "payment-7", "{asked}");
+    assert!(server.elicitation_complete("payment-7"));
+    session.answer(&asked, json!({"action": "accept"})).await;
+    assert_eq!(session.reply(result).await["result"]["content"][0]["text"], "paid");
+    let told = |note: &&Value| note["method"] == "notifications/elicitation/complete";
+    let told: Vec<&Value> = session.notified.iter().filter(told).map(|note| &note["params"]).collect();
+    assert_eq!(told, [&json!({"elicitationId": "payment-7"})]);
 }
 
 #[tokio::test(start_paused = true)]

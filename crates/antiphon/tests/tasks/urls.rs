@@ -2,8 +2,8 @@
 
 use crate::client::{TaskClient, client, text_of};
 use antiphon::{
-    Error,
-    server::{Ctx, State, UrlRef},
+    Clock, Error,
+    server::{Ctx, State, TaskOptions, UrlRef},
     tool,
 };
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 /// The page: if the person has finished there, and how often a task has looked.
@@ -96,6 +96,24 @@ async fn a_person_declines_and_a_client_cancels_at_the_page() {
     client.until(&id, |_| page.looks.load(Ordering::SeqCst) > 0).await;
     client.cancel(&id).await;
     client.status(&id, "cancelled").await;
+}
+
+/// A question of a task waits longer than a day, and so does its page.
+#[tokio::test(start_paused = true)]
+async fn a_reference_is_valid_as_long_as_the_task_exists() {
+    const HOUR: u64 = 3600;
+    for (ttl, hours, is_valid) in [(72, 70, true), (72, 80, false), (1, 20, true), (1, 30, false)] {
+        let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+        let options = TaskOptions::default().ttl(Duration::from_secs(ttl * HOUR));
+        let client =
+            client(|server| server.clock(clock).task_options(options).state(Page::default()).tool(deposit));
+        let id = client.task("deposit", json!({})).await;
+        let url = url(&client.asked(&id, &["url"]).await, "url");
+        let reference = url.strip_prefix("https://pay.example/").unwrap();
+        hand.advance(Duration::from_secs(hours * HOUR));
+        let verified = UrlRef::verify(&client.server, reference, None);
+        assert_eq!(verified.is_ok(), is_valid, "a task of {ttl} hours, after {hours}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

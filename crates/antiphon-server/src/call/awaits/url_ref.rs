@@ -1,6 +1,8 @@
 //! References in URLs: each belongs to one question of one call, and to one person.
 
-use crate::{Ctx, limits::URL_REF_WITHIN, refusal_log::log_refusal, runtime::Runtime};
+use crate::{
+    Ctx, call::carrier::LegCarrier, limits::URL_REF_WITHIN, refusal_log::log_refusal, runtime::Runtime,
+};
 use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
 use antiphon_wire::escaped;
@@ -15,8 +17,9 @@ const METHOD: &str = "antiphon/url";
 /// instance.
 ///
 /// The text consists of letters, digits, `-`, `_` and `.`, so it needs no escaping in a path or a query. It is about
-/// 220 characters long. A reference is valid for 24 hours, or until the call's own deadline if that is sooner. A
-/// question that is asked again after that has a new reference.
+/// 220 characters long. A reference is valid for 24 hours, or until the call's own deadline if that is sooner; one that was
+/// made in a task is valid as long as the task exists, if that is longer. A question that is asked again after that has a
+/// new reference.
 ///
 /// A reference is not a password. It contains no readable data, and its holder must still be the person it was made
 /// for: see [`verify`](Self::verify). Only the reference is sealed: anyone can change the rest of the URL.
@@ -78,26 +81,29 @@ impl UrlRef {
         let runtime = ctx.leg_runtime();
         let inner = runtime.server();
         let (time, now) = (inner.clock.now(), runtime.now());
+        let person = ctx.principal().map(person);
+        let (sealer, binding) = (inner.sealing.sealer(), binding(person.as_ref()));
         let (noted, has_answer) =
             runtime.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
+        // A question of a task waits longer than a reference was valid that was made before.
+        let task = match runtime.carrier() {
+            LegCarrier::Task(task) => Some(task),
+            LegCarrier::Sealed | LegCarrier::Pushed(_) => None,
+        };
+        let is_valid = |noted: &UrlReference| match task {
+            None => now.saturating_sub(noted.created) <= URL_REF_WITHIN.as_secs(),
+            Some(_) => sealer.open(&noted.text, &binding, time).is_ok(),
+        };
         let first = match noted {
             // An answer belongs to the URL with which it was given.
-            Some(noted) if has_answer || now.saturating_sub(noted.created) <= URL_REF_WITHIN.as_secs() => {
+            Some(noted) if has_answer || is_valid(&noted) => {
                 return Ok(Self { text: noted.text.into(), first: noted.first_asked });
             }
             Some(noted) => noted.first_asked,
             None => now,
         };
-        let person = ctx.principal().map(person);
-        let sealed = runtime.with_call(|call| {
-            inner.sealing.sealer().seal(
-                call,
-                &binding(person.as_ref()),
-                path.as_bytes(),
-                URL_REF_WITHIN,
-                time,
-            )
-        });
+        let valid = task.map_or(URL_REF_WITHIN, |task| task.state_ttl.max(URL_REF_WITHIN));
+        let sealed = runtime.with_call(|call| sealer.seal(call, &binding, path.as_bytes(), valid, time));
         let text =
             sealed.ok_or("the call could not begin")?.map_err(|fault| format!("no reference: {fault}"))?;
         // A custom codec may return any text.
