@@ -6,6 +6,7 @@
 //! | the end of a leg | the record leaves in the token | the handler is entered again, with the record | the record stays in the task |
 //! | a checkpoint | may end the leg | is passed | is passed |
 //! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer | [`Limits::max_answer_timeout`] |
+//! | the time for which a reference in a URL is valid | 24 hours | 24 hours | 24 hours, or as long as the task exists |
 //! | the time of the handler | [`Limits::handler_timeout`] | the same, without the time of people | as long as the task exists |
 //!
 //! Only this module and the modules that it uses distinguish the carriers. Handlers, and the futures that they await,
@@ -13,6 +14,7 @@
 
 use crate::{
     Limits,
+    limits::URL_REF_WITHIN,
     outbox::Outbox,
     session::{AnswerTimeout, Session},
     task_leg::TaskLeg,
@@ -84,6 +86,14 @@ impl LegCarrier {
             Self::Sealed => limits.url_retry_interval,
             Self::Task(_) => limits.max_answer_timeout,
             Self::Pushed(pushed) => pushed.wait.limit.min(limits.handler_timeout / 2),
+        }
+    }
+
+    /// Returns the time for which a new reference in a URL is valid. A question of a task waits as long as the task exists.
+    pub(crate) fn url_ref_timeout(&self) -> Duration {
+        match self {
+            Self::Sealed | Self::Pushed(_) => URL_REF_WITHIN,
+            Self::Task(task) => task.state_ttl.max(URL_REF_WITHIN),
         }
     }
 

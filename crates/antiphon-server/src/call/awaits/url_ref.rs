@@ -1,8 +1,6 @@
 //! References in URLs: each belongs to one question of one call, and to one person.
 
-use crate::{
-    Ctx, call::carrier::LegCarrier, limits::URL_REF_WITHIN, refusal_log::log_refusal, runtime::Runtime,
-};
+use crate::{Ctx, limits::URL_REF_WITHIN, refusal_log::log_refusal, runtime::Runtime};
 use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
 use antiphon_wire::escaped;
@@ -85,14 +83,10 @@ impl UrlRef {
         let (sealer, binding) = (inner.sealing.sealer(), binding(person.as_ref()));
         let (noted, has_answer) =
             runtime.with(|leg| (leg.url_reference(path).cloned(), leg.has_answer(path)));
-        // A question of a task waits longer than a reference was valid that was made before.
-        let task = match runtime.carrier() {
-            LegCarrier::Task(task) => Some(task),
-            LegCarrier::Sealed | LegCarrier::Pushed(_) => None,
-        };
-        let is_valid = |noted: &UrlReference| match task {
-            None => now.saturating_sub(noted.created) <= URL_REF_WITHIN.as_secs(),
-            Some(_) => sealer.open(&noted.text, &binding, time).is_ok(),
+        let is_valid = |noted: &UrlReference| {
+            let is_young = now.saturating_sub(noted.created) <= URL_REF_WITHIN.as_secs();
+            // One that was made in a task may be valid longer.
+            is_young || sealer.open(&noted.text, &binding, time).is_ok()
         };
         let first = match noted {
             // An answer belongs to the URL with which it was given.
@@ -102,7 +96,7 @@ impl UrlRef {
             Some(noted) => noted.first_asked,
             None => now,
         };
-        let valid = task.map_or(URL_REF_WITHIN, |task| task.state_ttl.max(URL_REF_WITHIN));
+        let valid = runtime.carrier().url_ref_timeout();
         let sealed = runtime.with_call(|call| sealer.seal(call, &binding, path.as_bytes(), valid, time));
         let text =
             sealed.ok_or("the call could not begin")?.map_err(|fault| format!("no reference: {fault}"))?;
