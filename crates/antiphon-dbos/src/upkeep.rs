@@ -40,7 +40,8 @@ async fn look_once(shared: &Shared, look: u32) -> Result<(), StoreError> {
     let write = |error| of_write("upkeep", error);
     shared.tables.beat(&shared.executor).await.map_err(write)?;
     take_over(shared).await?;
-    for task in shared.tables.unstarted(AT_ONCE).await.map_err(write)? {
+    // The first look follows the launch, before which this instance started no task.
+    for task in shared.tables.unstarted(look == 0, AT_ONCE).await.map_err(write)? {
         wake::start(shared, task).await;
     }
     for (task, number) in shared.tables.unannounced(AT_ONCE).await.map_err(write)? {

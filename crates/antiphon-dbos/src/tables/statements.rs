@@ -153,10 +153,10 @@ pub(super) const DEAD: &str =
 pub(super) const FORGET: &str =
     "DELETE FROM {s}.antiphon_executors_1 WHERE executor = $1 OR seen_at < now() - make_interval(secs => $2)";
 
-/// Returns tasks that dbos may not have.
+/// Returns tasks that dbos may not have, also young ones if the second argument is true.
 pub(super) const UNSTARTED: &str = "
     SELECT task FROM {s}.antiphon_tasks_1
-    WHERE NOT is_started AND created_at < now() - interval '2 seconds' ORDER BY created_at LIMIT $1";
+    WHERE NOT is_started AND ($2 OR created_at < now() - interval '2 seconds') ORDER BY created_at LIMIT $1";
 
 /// Returns messages whose announcement dbos may not have, of tasks that it has.
 pub(super) const UNANNOUNCED: &str = "

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use antiphon_store::TaskKey;
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 
 use super::{Tables, column, key_of, statements};
 
@@ -24,27 +25,27 @@ impl Tables {
         query.execute(&self.pool).await.map(drop)
     }
 
-    pub(crate) async fn unstarted(&self, limit: usize) -> Result<Vec<TaskKey>, sqlx::Error> {
-        self.tasks(statements::UNSTARTED, limit).await
+    /// Returns tasks that dbos may not have. Without `all`, not those that their own instance may be about to start.
+    pub(crate) async fn unstarted(&self, all: bool, limit: usize) -> Result<Vec<TaskKey>, sqlx::Error> {
+        keys_of(&self.query(statements::UNSTARTED).bind(column(limit)).bind(all).fetch_all(&self.pool).await?)
     }
 
     pub(crate) async fn unannounced(&self, limit: usize) -> Result<Vec<(TaskKey, i64)>, sqlx::Error> {
         let query = self.query(statements::UNANNOUNCED).bind(column(limit));
-        let message = |row: &sqlx::postgres::PgRow| Ok((row.try_get(0).and_then(key_of)?, row.try_get(1)?));
+        let message = |row: &PgRow| Ok((row.try_get(0).and_then(key_of)?, row.try_get(1)?));
         query.fetch_all(&self.pool).await?.iter().map(message).collect()
     }
 
     pub(crate) async fn expired(&self, limit: usize) -> Result<Vec<TaskKey>, sqlx::Error> {
-        self.tasks(statements::EXPIRED, limit).await
+        keys_of(&self.query(statements::EXPIRED).bind(column(limit)).fetch_all(&self.pool).await?)
     }
 
     pub(crate) async fn delete(&self, tasks: &[TaskKey]) -> Result<(), sqlx::Error> {
         let keys: Vec<Vec<u8>> = tasks.iter().map(|task| task.as_bytes().to_vec()).collect();
         self.query(statements::DELETE).bind(keys).execute(&self.pool).await.map(drop)
     }
+}
 
-    async fn tasks(&self, statement: &str, limit: usize) -> Result<Vec<TaskKey>, sqlx::Error> {
-        let rows = self.query(statement).bind(column(limit)).fetch_all(&self.pool).await?;
-        rows.iter().map(|row| row.try_get(0).and_then(key_of)).collect()
-    }
+fn keys_of(rows: &[PgRow]) -> Result<Vec<TaskKey>, sqlx::Error> {
+    rows.iter().map(|row| row.try_get(0).and_then(key_of)).collect()
 }

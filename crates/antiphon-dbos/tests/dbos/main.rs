@@ -14,6 +14,7 @@ mod programs;
 mod contract;
 mod fleet;
 mod instance;
+mod launch;
 mod operations;
 
 use antiphon_dbos::{DbosOptions, DbosTasks};
