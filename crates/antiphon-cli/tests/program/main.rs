@@ -5,7 +5,6 @@
 mod call;
 mod demo;
 mod events;
-mod every_carrier;
 mod exits;
 mod keys;
 mod listen;

@@ -11,7 +11,9 @@ mod postgres_server;
 #[allow(dead_code, reason = "these tests need a part of each file")]
 mod programs;
 
+mod antiphon_program;
 mod contract;
+mod every_carrier;
 mod fleet;
 mod instance;
 mod launch;

@@ -1,10 +1,14 @@
 //! Each demo tool over every carrier: sealed state over a memory pair, stdio and HTTP; pushed questions in sessions over
-//! stdio and HTTP; tasks of the extension in memory and in a SQLite file, tasks of the draft before it, and tasks of a session of
-//! 2025-11-25. The questions, the results and the effects on the backend are the same.
+//! stdio and HTTP; tasks of the extension in memory, in a SQLite file and on DBOS, tasks of the draft before it, and tasks of a
+//! session of 2025-11-25. The questions, the results and the effects on the backend are the same.
 //!
-//! A further carrier is a variant of [`Carrier`], its place in `ALL`, its server in `connect`, and its settings in `client`; the
-//! era in `is_session`, and the form of its tasks in `task_shape`.
-use crate::support::Scratch;
+//! A further carrier is a variant of [`Carrier`], its place in `ALL`, its server in `Peer::start`, and its settings in `client`;
+//! the era in `is_session`, and the form of its tasks in `task_shape`.
+
+mod examples;
+
+use self::examples::{Example, Reaction, Target, User, examples};
+use crate::{LIMIT, antiphon_program::antiphon, connect, folder::Folder, postgres_server};
 use antiphon::{
     client::{
         Client, ClientError, Era, Mode, TaskShape,
@@ -15,25 +19,29 @@ use antiphon::{
         stdio::serve_streams,
     },
     server::{Server, ServerBuilder, TaskMode, TaskOptions, test_hooks::with_task_mode},
-    store::{SqliteOptions, SqliteStore},
+    store::{PostgresOptions, SqliteOptions, SqliteStore},
     wire::{
         CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
         ResourceContents, Root,
     },
 };
+use antiphon_dbos::{DbosOptions, DbosTasks};
 use antiphon_demo::{
     Backend, Build,
     backend::{ADDRESS_VARIABLE, ComputeHook, EffectCounts, Operation, serve},
 };
+use antiphon_store::TaskEngine as _;
 use serde_json::{Value, json};
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     net::TcpListener,
+    time::timeout,
 };
 
 /// The transport of the requests, and the carrier of the questions.
@@ -47,6 +55,7 @@ enum Carrier {
     /// Every call of a tool is a task from its beginning. Prompts and resources have no tasks.
     TaskMemory,
     TaskSqlite,
+    TaskDbos,
     /// The same by the draft before the extension.
     TaskDraft,
     /// The same in a session of 2025-11-25.
@@ -61,7 +70,7 @@ impl Carrier {
     /// The form of the tasks; `None` without tasks.
     fn task_shape(self) -> Option<TaskShape> {
         match self {
-            Self::TaskMemory | Self::TaskSqlite => Some(TaskShape::Extension),
+            Self::TaskMemory | Self::TaskSqlite | Self::TaskDbos => Some(TaskShape::Extension),
             Self::TaskDraft => Some(TaskShape::Draft),
             Self::TaskSession => Some(TaskShape::Session),
             _ => None,
@@ -69,7 +78,7 @@ impl Carrier {
     }
 }
 
-const ALL: [Carrier; 9] = [
+const ALL: [Carrier; 10] = [
     Carrier::SealedMemory,
     Carrier::SealedPipes,
     Carrier::SealedHttp,
@@ -77,21 +86,10 @@ const ALL: [Carrier; 9] = [
     Carrier::PushedHttp,
     Carrier::TaskMemory,
     Carrier::TaskSqlite,
+    Carrier::TaskDbos,
     Carrier::TaskDraft,
     Carrier::TaskSession,
 ];
-
-/// The reaction of the scripted user to a question.
-#[derive(Clone)]
-enum Reaction {
-    FillIn(Value),
-    Agree,
-    Decline,
-    Cancel,
-}
-
-/// The reactions of the scripted user, by a part of the message.
-type ScriptedUser = Vec<(&'static str, Reaction)>;
 
 /// The outcome of a call.
 #[derive(Debug, PartialEq)]
@@ -166,56 +164,84 @@ fn recorded(input: DuplexStream, received: Arc<Mutex<Vec<Value>>>) -> DuplexStre
     output
 }
 
-/// Returns the client's transport to a server with this backend, and the server if its calls become tasks. `scratch` has the files of
-/// the server.
-async fn connect(
-    carrier: Carrier,
-    address: SocketAddr,
-    scratch: &Scratch,
-) -> (Arc<dyn Transport>, Option<TaskPeer>) {
-    let builder = || antiphon_demo::builder(Backend::at(address), Build::New);
-    let server = || -> Server { builder().build().unwrap() };
-    let as_tasks = || {
-        let options = TaskOptions::default().poll_interval(Duration::from_millis(5));
-        with_task_mode(builder().task_options(options), TaskMode::Required)
-    };
-    let with_tasks = |builder: ServerBuilder| {
-        let (transport, peer) = TaskPeer::start(builder.build().unwrap());
-        (transport, Some(peer))
-    };
-    let transport: Arc<dyn Transport> = match carrier {
-        Carrier::TaskMemory | Carrier::TaskSession => return with_tasks(as_tasks()),
-        Carrier::TaskDraft => return with_tasks(as_tasks().draft_tasks(true)),
-        Carrier::TaskSqlite => {
-            let file = scratch.path().join("calls.db");
-            let store = SqliteStore::open(file, SqliteOptions::default()).await.unwrap();
-            return with_tasks(as_tasks().store(store));
+/// The files, the database and the program of the carriers.
+struct Places {
+    folder: Folder,
+    database: postgres_server::Server,
+    antiphon: PathBuf,
+}
+
+/// The server of one call.
+struct Peer {
+    transport: Arc<dyn Transport>,
+    /// The server, if its calls become tasks.
+    tasks: Option<TaskPeer>,
+    /// Its engine, if that is DBOS.
+    engine: Option<Arc<DbosTasks>>,
+}
+
+impl Peer {
+    /// Starts the server of one call, with this backend.
+    async fn start(carrier: Carrier, address: SocketAddr, places: &Places) -> Self {
+        let builder = || antiphon_demo::builder(Backend::at(address), Build::New);
+        let server = || -> Server { builder().build().unwrap() };
+        let as_tasks = || {
+            let options = TaskOptions::default().poll_interval(Duration::from_millis(5));
+            with_task_mode(builder().task_options(options), TaskMode::Required)
+        };
+        let transport: Arc<dyn Transport> = match carrier {
+            Carrier::TaskMemory | Carrier::TaskSession => return Self::with_tasks(as_tasks(), None),
+            Carrier::TaskDraft => return Self::with_tasks(as_tasks().draft_tasks(true), None),
+            Carrier::TaskSqlite => {
+                let file = places.folder.path(format!("calls-{}.db", address.port()));
+                let store = SqliteStore::open(file, SqliteOptions::default()).await.unwrap();
+                return Self::with_tasks(as_tasks().store(store), None);
+            }
+            Carrier::TaskDbos => {
+                let engine = connect(&places.database, DbosOptions::default()).await;
+                let calls = places.database.store(PostgresOptions::default()).await.unwrap();
+                let builder = as_tasks().store(calls).task_engine(Arc::<DbosTasks>::clone(&engine));
+                return Self::with_tasks(builder, Some(engine));
+            }
+            Carrier::SealedMemory => {
+                let (transport, input, output) = memory::duplex();
+                tokio::spawn(serve_streams(input, output, server()));
+                Arc::new(transport)
+            }
+            Carrier::SealedPipes | Carrier::PushedPipes => {
+                let child = ChildCommand::new(&places.antiphon)
+                    .args(["serve-demo", "--stdio"])
+                    .env(ADDRESS_VARIABLE, address.to_string());
+                Arc::new(ChildTransport::spawn(child).unwrap())
+            }
+            Carrier::SealedHttp | Carrier::PushedHttp => {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+                tokio::spawn(serve_http(listener, server(), HttpOptions::default()).into_future());
+                Arc::new(HttpTransport::new(url).unwrap())
+            }
+        };
+        Self { transport, tasks: None, engine: None }
+    }
+
+    fn with_tasks(builder: ServerBuilder, engine: Option<Arc<DbosTasks>>) -> Self {
+        let (transport, tasks) = TaskPeer::start(builder.build().unwrap());
+        Self { transport, tasks: Some(tasks), engine }
+    }
+
+    /// Ends an engine before the next call: it would run tasks of that call too, with the backend of this one.
+    async fn end(self) {
+        if let Some(engine) = self.engine {
+            engine.drain();
+            engine.idle().await;
         }
-        Carrier::SealedMemory => {
-            let (transport, input, output) = memory::duplex();
-            tokio::spawn(serve_streams(input, output, server()));
-            Arc::new(transport)
-        }
-        Carrier::SealedPipes | Carrier::PushedPipes => {
-            let child = ChildCommand::new(env!("CARGO_BIN_EXE_antiphon"))
-                .args(["serve-demo", "--stdio"])
-                .env(ADDRESS_VARIABLE, address.to_string());
-            Arc::new(ChildTransport::spawn(child).unwrap())
-        }
-        Carrier::SealedHttp | Carrier::PushedHttp => {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-            tokio::spawn(serve_http(listener, server(), HttpOptions::default()).into_future());
-            Arc::new(HttpTransport::new(url).unwrap())
-        }
-    };
-    (transport, None)
+    }
 }
 
 fn client(
     carrier: Carrier,
     transport: Arc<dyn Transport>,
-    user: ScriptedUser,
+    user: User,
     asked: Arc<Mutex<Vec<String>>>,
 ) -> Client {
     let mode = if carrier.is_session() { Mode::Legacy } else { Mode::Pinned(ProtocolVersion::V2026_07_28) };
@@ -251,14 +277,6 @@ fn client(
         .connect(transport)
 }
 
-/// The target of a call.
-#[derive(Clone, Copy)]
-enum Target {
-    Tool(&'static str),
-    Prompt(&'static str),
-    Resource(&'static str),
-}
-
 fn text_of(result: CallToolResult) -> Value {
     json!([result.is_error.unwrap_or_default(), result.content, result.structured_content])
 }
@@ -275,14 +293,7 @@ async fn call(client: &Client, target: Target, arguments: &Value) -> Result<Valu
 }
 
 /// Makes one call over every carrier, and compares the outcomes.
-async fn check(
-    target: Target,
-    arguments: Value,
-    user: ScriptedUser,
-    expected: &str,
-    asked: usize,
-    done: [&[u32]; 4],
-) {
+async fn check(example: &Example, places: &Places) {
     let mut first: Option<CallOutcome> = None;
     for carrier in ALL {
         let (address, backend) = backend().await;
@@ -292,115 +303,45 @@ async fn check(
         };
         let () = backend.send(fill).await.unwrap();
         let messages = Arc::default();
-        let scratch = Scratch::new();
-        let (transport, peer) = connect(carrier, address, &scratch).await;
-        let client = client(carrier, transport, user.clone(), Arc::clone(&messages));
-        let result = call(&client, target, &arguments).await.map_err(|error| error.to_string());
+        let peer = Peer::start(carrier, address, places).await;
+        let client =
+            client(carrier, Arc::clone(&peer.transport), example.user.clone(), Arc::clone(&messages));
+        let result = call(&client, example.target, &example.arguments).await;
+        let result = result.map_err(|error| error.to_string());
         let era = if carrier.is_session() { Era::Legacy } else { Era::Modern };
         assert_eq!(client.era(), Some(era), "{carrier:?}");
         let mut messages = std::mem::take(&mut *messages.lock().unwrap());
         messages.sort();
         let counts: EffectCounts = backend.send(Operation::Count).await.unwrap();
         let outcome = CallOutcome { result, asked: messages, done: counts_only(counts) };
-        assert!(format!("{:?}", outcome.result).contains(expected), "{carrier:?}: {outcome:?}");
+        assert!(format!("{:?}", outcome.result).contains(example.expected), "{carrier:?}: {outcome:?}");
         assert_eq!(
             (outcome.asked.len(), outcome.done.each_ref().map(Vec::as_slice)),
-            (asked, done),
+            (example.user.len(), example.done),
             "{carrier:?}: {outcome:?}"
         );
-        if let (Some(peer), Some(shape), Target::Tool(name)) = (peer, carrier.task_shape(), target) {
-            peer.check(shape, name);
+        if let (Some(tasks), Some(shape), Target::Tool(name)) =
+            (&peer.tasks, carrier.task_shape(), example.target)
+        {
+            tasks.check(shape, name);
         }
         match &first {
             None => first = Some(outcome),
             Some(first) => assert_eq!(*first, outcome, "{carrier:?}"),
         }
         client.close().await;
+        peer.end().await;
     }
 }
 
-const NOTHING: [&[u32]; 4] = [&[], &[], &[], &[]];
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_over_every_carrier() {
-    use Reaction::{Agree, Cancel, Decline, FillIn};
-    use Target::{Prompt, Resource, Tool};
-    check(Tool("echo"), json!({"text": "hello"}), vec![], "hello", 0, NOTHING).await;
-    let region = ("region", FillIn(json!({"region": "eu-west-1"})));
-    let orders = json!({"name": "orders"});
-    check(Tool("provision"), orders.clone(), vec![region], "Provisioned", 1, NOTHING).await;
-    check(Tool("provision"), orders, vec![("region", Decline)], "declined", 1, NOTHING).await;
-    let item = json!({"workItemId": 4522, "fields": {"System.State": "Resolved"}});
-    let duplicate =
-        vec![("", FillIn(json!({"resolution": "Duplicate"}))), ("", FillIn(json!({"duplicateOfId": 4301})))];
-    check(Tool("update_work_item"), item, duplicate, "Duplicate of Bug #4301", 2, NOTHING).await;
-    let table = |party: u32| json!({"date": "2025-12-25", "party_size": party});
-    let date = |date: &str| FillIn(json!({"accept_alternative": true, "date": date}));
-    check(Tool("book_table"), table(2), vec![("another date", date("2025-12-27"))], "2025-12-27", 1, NOTHING)
-        .await;
-    let twice = vec![("2025-12-25", date("2025-12-31")), ("2025-12-31", date("2025-12-27"))];
-    check(Tool("book_table"), table(4), twice, "for 4 on 2025-12-27", 2, NOTHING).await;
-    let by_default = vec![("", FillIn(json!({"accept_alternative": true})))];
-    check(Tool("book_table"), table(2), by_default, "2025-12-26", 1, NOTHING).await;
-    let folder = json!({"path": "work/full"});
-    let confirmed = vec![("Delete it all?", FillIn(json!({"ok": true})))];
-    check(Tool("delete_folder"), folder.clone(), confirmed, "Deleted work/full.", 1, [&[], &[], &[], &[1]])
-        .await;
-    check(Tool("delete_folder"), folder, vec![("", Cancel)], "Kept work/full", 1, NOTHING).await;
-    let folder = json!({"path": "work/full"});
-    let picked = ("Which file", FillIn(json!({"file": "b.txt"})));
-    let confirm = |value: bool| ("Delete b.txt from work/full?", FillIn(json!({ "value": value })));
-    let file = vec![picked.clone(), confirm(true)];
-    check(Tool("pick_file"), folder.clone(), file, "Deleted b.txt from work/full.", 2, [&[], &[], &[], &[1]])
-        .await;
-    let kept = vec![picked.clone(), confirm(false)];
-    check(Tool("pick_file"), folder.clone(), kept, "Kept b.txt.", 2, NOTHING).await;
-    let left = vec![picked, ("Delete", Cancel)];
-    check(Tool("pick_file"), folder.clone(), left, "dismissed `confirm`", 2, NOTHING).await;
-    check(Tool("pick_file"), folder, vec![("", Decline)], "declined to answer `form`", 1, NOTHING).await;
-    let booking = json!({"booking_id": 8});
-    check(Tool("pay_deposit"), booking.clone(), vec![("deposit", Agree)], "Complete the payment", 1, NOTHING)
-        .await;
-    check(Tool("pay_deposit"), booking, vec![("deposit", Decline)], "No deposit", 1, NOTHING).await;
-    let charge = vec![
-        ("Charge 20 EUR", FillIn(json!({"ok": true}))),
-        ("receipt", FillIn(json!({"email": "ada@example.com"}))),
-    ];
-    let amount = json!({"amount": 20});
-    check(Tool("charge_once"), amount.clone(), charge, "Charged 20 EUR", 2, [&[1], &[], &[], &[]]).await;
-    check(Tool("charge_once"), amount, vec![("Charge", Decline)], "declined to answer", 1, NOTHING).await;
-    let logins =
-        vec![("GitHub", FillIn(json!({"name": "octocat"}))), ("Microsoft", FillIn(json!({"name": "grace"})))];
-    check(Tool("rolling_upgrade"), json!({}), logins, "octocat (GitHub) and grace (Microsoft)", 2, NOTHING)
-        .await;
-    let portions = json!({"portions": 3});
-    check(Tool("load_shedding"), portions, vec![], "primes below 3000", 0, [&[], &[1, 1, 1], &[], &[]]).await;
-    let reader = vec![("terms", Agree), ("read the answer", FillIn(json!({"reader": "Ada"})))];
-    let question = json!({"question": "What is a replica?"});
-    check(
-        Tool("ask_the_model"),
-        question,
-        reader,
-        "For Ada, who works in file:///work: Another process.",
-        2,
-        NOTHING,
-    )
-    .await;
-    // Questions by hand.
-    let login = vec![("GitHub", FillIn(json!({"name": "octocat"})))];
-    check(Tool("get_weather"), json!({"location": "Oslo"}), login, "Conditions: Partly cloudy", 1, NOTHING)
-        .await;
-    let audience = || FillIn(json!({"audience": "the board"}));
-    let topic = json!({"topic": "replicas"});
-    check(Prompt("briefing"), topic, vec![("briefing", audience())], "on replicas for the board", 1, NOTHING)
-        .await;
-    check(
-        Resource("report://7"),
-        json!({}),
-        vec![("report 7", audience())],
-        "for the board: all is well",
-        1,
-        NOTHING,
-    )
-    .await;
+    let places = Places {
+        folder: Folder::new("carriers"),
+        database: postgres_server::Server::start("dbos-carriers"),
+        antiphon: antiphon(),
+    };
+    for example in examples() {
+        timeout(LIMIT, check(&example, &places)).await.unwrap();
+    }
 }
