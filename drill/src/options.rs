@@ -1,6 +1,6 @@
 //! The options of the command line.
 
-use crate::Result;
+use crate::{Result, store::WITHOUT_DBOS};
 use std::fmt;
 
 /// The options of a run. Without a number of calls and a time, it is a run in full size.
@@ -61,12 +61,18 @@ impl Options {
         if options.tasks && options.crash {
             return Err("--crash is a run of calls".into());
         }
-        if options.tasks && options.store != "sqlite" {
+        if options.tasks && !["sqlite", "dbos"].contains(&&*options.store) {
             return Err(format!(
-                "--tasks needs --store sqlite: processes share no tasks in {}",
+                "--tasks needs --store sqlite or dbos: processes share no tasks in {}",
                 options.store
             )
             .into());
+        }
+        if options.store == "dbos" && !options.tasks {
+            return Err("--store dbos is a run of tasks: the calls there are in PostgreSQL".into());
+        }
+        if options.store == "dbos" && cfg!(not(feature = "dbos")) {
+            return Err(WITHOUT_DBOS.into());
         }
         let is_full = options.calls.is_none() && options.seconds.is_none();
         if is_full {

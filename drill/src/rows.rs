@@ -3,7 +3,7 @@
 use crate::{
     Result,
     clock::ClockSteps,
-    store::{Address, moment},
+    store::{Address, moment, postgres},
 };
 use antiphon::store::{CallStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, StoreClock};
 use rusqlite::{Connection, OpenFlags};
@@ -12,7 +12,7 @@ use std::{
     path::Path,
     time::{Duration, SystemTime},
 };
-use tokio_postgres::NoTls;
+use tokio_postgres::{NoTls, types::ToSql};
 
 /// The number of rows. Redis has one key for each row; all of its keys count as calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,11 @@ pub(crate) async fn count(store: &Address) -> Result<Count> {
             tokio::task::spawn_blocking(move || in_file(&file)).await?
         }
         Address::Postgres(url) => in_postgres(url).await,
+        Address::Dbos(folder) => {
+            let url = postgres(folder);
+            let tasks = endless_tasks(&url, Duration::ZERO).await?;
+            Ok(Count { tasks, ..in_postgres(&url).await? })
+        }
         Address::Redis(url) => {
             let mut connection = redis::Client::open(&**url)?.get_multiplexed_async_connection().await?;
             let calls = redis::cmd("DBSIZE").query_async(&mut connection).await?;
@@ -73,8 +78,21 @@ pub(crate) async fn left(store: &Address, clocks: &ClockSteps, later: Duration) 
             let clock = StoreClock::from_fn(move || moment(SystemTime::now() + later));
             sweep(PostgresStore::connect(url, PostgresOptions::default().test_clock(clock)).await?).await?;
         }
+        Address::Dbos(folder) => {
+            let url = postgres(folder);
+            let calls = Box::pin(left(&Address::Postgres(url.clone()), clocks, later)).await?;
+            return Ok(Count { tasks: endless_tasks(&url, later).await?, ..calls });
+        }
     }
     count(store).await
+}
+
+/// Returns the number of tasks and workflows of DBOS that are left `later` than now: tasks whose end is not before that, and
+/// workflows without a task. Its engine removes the others while servers run.
+async fn endless_tasks(url: &str, later: Duration) -> Result<u64> {
+    let counts = numbers(url, TASKS, &[&later.as_secs_f64()]).await?;
+    let [tasks, workflows] = *counts.as_slice() else { return Err("two numbers were asked for".into()) };
+    Ok(tasks + workflows)
 }
 
 async fn sweep(store: impl CallStore) -> Result<()> {
@@ -108,14 +126,28 @@ pub(crate) fn lock_file(file: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// The tasks that exist after this number of seconds, and the workflows of DBOS without a task.
+const TASKS: &str = "
+    SELECT (SELECT count(*) FROM antiphon_tasks.antiphon_tasks_1
+            WHERE expires_at IS NULL OR expires_at > now() + make_interval(secs => $1)),
+        (SELECT count(*) FROM antiphon_tasks.workflow_status
+         WHERE NOT EXISTS (SELECT FROM antiphon_tasks.antiphon_tasks_1 WHERE encode(task, 'hex') = workflow_uuid))";
+
 async fn in_postgres(url: &str) -> Result<Count> {
+    let counts = "SELECT (SELECT count(*) FROM antiphon.calls), (SELECT count(*) FROM antiphon.blobs)";
+    let counts = numbers(url, counts, &[]).await?;
+    let [calls, blobs] = *counts.as_slice() else { return Err("two numbers were asked for".into()) };
+    Ok(Count { calls, blobs, tasks: 0 })
+}
+
+/// Returns the numbers in the one row of a query.
+async fn numbers(url: &str, query: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<u64>> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     let connection = tokio::spawn(connection);
-    let counts = "SELECT (SELECT count(*) FROM antiphon.calls), (SELECT count(*) FROM antiphon.blobs)";
-    let row = client.query_one(counts, &[]).await?;
+    let row = client.query_one(query, parameters).await?;
     connection.abort();
     let column = |index| row.try_get(index).map(|count: i64| count.unsigned_abs());
-    Ok(Count { calls: column(0)?, blobs: column(1)?, tasks: 0 })
+    Ok((0..row.len()).map(column).collect::<std::result::Result<_, _>>()?)
 }
 
 /// Returns the number of keys that Redis will not have removed by then: one minute after their end.

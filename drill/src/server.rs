@@ -7,14 +7,13 @@ use antiphon::{
     seal::{KeyRing, Principal},
     serve::http::{HttpOptions, serve_http},
     server::{Caller, ClaimOptions, Clock, KeyFileWatch, Limits, ReplayCheck, Server, TaskOptions},
-    store::CallStore,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     convert::Infallible,
+    future::Future,
     io::Write as _,
     path::PathBuf,
-    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -73,7 +72,7 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
         .answer_timeout(Duration::from_secs(settings.answer_timeout))
         .claim_options(options)
         .task_options(TaskOptions::default().lease(lease).ttl(TASK).keep(TASK))
-        .shared_store(open(&settings.store, &clocks).await?)
+        .shared_store(reached(|| settings.store.open(&clocks)).await?)
         .spill(true)
         .bind_principal(|caller: &Caller<'_>| {
             let name = caller.headers.and_then(|headers| headers.get("x-person")?.to_str().ok());
@@ -81,6 +80,9 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
         });
     if settings.store.is_memory() {
         builder = builder.single_instance();
+    }
+    if let Some(engine) = reached(|| settings.store.engine(lease)).await? {
+        builder = builder.task_engine(engine);
     }
     for tool in tools(&ledger, Duration::from_millis(settings.slow), settings.version) {
         builder = builder.tool(tool);
@@ -113,13 +115,13 @@ async fn watch_keys(mut watch: KeyFileWatch, file: PathBuf) {
     }
 }
 
-/// Opens the store. The process may start while the store does not run.
-async fn open(address: &Address, clocks: &ClockSteps) -> Result<Arc<dyn CallStore>> {
+/// Reaches the store. The process may start while the store does not run.
+async fn reached<T, F: Future<Output = Result<T>>>(reach: impl Fn() -> F) -> Result<T> {
     let begin = Instant::now();
     loop {
-        match address.open(clocks).await {
+        match reach().await {
             Err(_) if begin.elapsed() < CONNECT => tokio::time::sleep(Duration::from_millis(100)).await,
-            opened => return opened,
+            reached => return reached,
         }
     }
 }

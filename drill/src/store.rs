@@ -3,13 +3,13 @@
 use crate::{Result, clock::ClockSteps, store_server::StoreServer, wire::Wire};
 use antiphon::store::{
     CallStore, MemoryStore, Micros, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteOptions,
-    SqliteStore, StoreClock,
+    SqliteStore, StoreClock, TaskEngine,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// The address of a store.
@@ -19,6 +19,8 @@ pub(crate) enum Address {
     Sqlite(PathBuf),
     Postgres(String),
     Redis(String),
+    /// PostgreSQL with the tasks of DBOS: the folder of its socket.
+    Dbos(PathBuf),
 }
 
 impl Address {
@@ -33,7 +35,18 @@ impl Address {
             }
             Self::Postgres(url) => Arc::new(PostgresStore::connect(url, PostgresOptions::default()).await?),
             Self::Redis(url) => Arc::new(RedisStore::connect(url, RedisOptions::default()).await?),
+            Self::Dbos(folder) => {
+                Arc::new(PostgresStore::connect(&postgres(folder), PostgresOptions::default()).await?)
+            }
         })
+    }
+
+    /// Connects the engine of tasks, if it is not that of the store.
+    pub(crate) async fn engine(&self, lease: Duration) -> Result<Option<Arc<dyn TaskEngine>>> {
+        match self {
+            Self::Dbos(folder) => dbos(folder, lease).await.map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Returns true for a store that a process has for itself.
@@ -41,6 +54,27 @@ impl Address {
         matches!(self, Self::Memory)
     }
 }
+
+/// Returns the settings of a connection to PostgreSQL, whose socket is in a folder.
+pub(crate) fn postgres(folder: &Path) -> String {
+    format!("host={} port=5432 user=postgres dbname=postgres", folder.display())
+}
+
+#[cfg(feature = "dbos")]
+async fn dbos(folder: &Path, lease: Duration) -> Result<Arc<dyn TaskEngine>> {
+    use antiphon_dbos::{DbosOptions, DbosTasks};
+    let host = folder.display().to_string().replace('/', "%2F");
+    let url = format!("postgres://postgres@{host}:5432/postgres");
+    Ok(Arc::new(DbosTasks::connect(&url, DbosOptions::default().lease(lease)).await?))
+}
+
+#[cfg(not(feature = "dbos"))]
+async fn dbos(_: &Path, _: Duration) -> Result<Arc<dyn TaskEngine>> {
+    Err(WITHOUT_DBOS.into())
+}
+
+/// The reason why a build without the feature refuses `--store dbos`.
+pub(crate) const WITHOUT_DBOS: &str = "this build has no DBOS: it needs the feature dbos, as in drill/run.sh";
 
 /// Returns a moment of a store's clock.
 pub(crate) fn moment(time: SystemTime) -> Micros {
@@ -78,15 +112,13 @@ impl Store {
         let between = folder.join("wire");
         std::fs::create_dir_all(&between)?;
         let (server, folder) = match kind {
-            "postgres" => StoreServer::start_postgres(folder)?,
+            "postgres" | "dbos" => StoreServer::start_postgres(folder)?,
             "redis" => StoreServer::start_redis(folder)?,
             other => return Err(format!("unknown store {other}").into()),
         };
         let (name, address): (_, fn(&Path) -> Address) = match kind {
-            "postgres" => (".s.PGSQL.5432", |folder| {
-                let folder = folder.display();
-                Address::Postgres(format!("host={folder} port=5432 user=postgres dbname=postgres"))
-            }),
+            "postgres" => (".s.PGSQL.5432", |folder| Address::Postgres(postgres(folder))),
+            "dbos" => (".s.PGSQL.5432", |folder| Address::Dbos(folder.to_owned())),
             _ => ("redis.socket", |folder| {
                 Address::Redis(format!("redis+unix://{}", folder.join("redis.socket").display()))
             }),
