@@ -11,6 +11,7 @@ mod calls;
 mod headers;
 mod questions;
 mod schemas;
+mod tasks;
 
 use antiphon::client::{Client, ClientBuilder, transport::HttpTransport};
 use std::{env, error::Error, time::Duration};
@@ -50,6 +51,7 @@ async fn run_scenario(scenario: &str, url: &str) -> Result<(), AnyError> {
         "sse-retry" => calls::interrupted(&connect(plain(), url)?).await,
         "json-schema-ref-no-deref" => schemas::list_only(&connect(plain(), url)?).await,
         "json-schema-2020-12-preservation" => schemas::echo(&connect(plain(), url)?).await,
+        "tasks-client-lifecycle" => tasks::lifecycle(&connect(plain(), url)?).await,
         unknown => Err(format!("no scenario named {unknown}").into()),
     }
 }

@@ -1,0 +1,73 @@
+//! Drives servers on antiphon with the client of tower-mcp.
+//!
+//! `interop-tower-mcp-client (demo | tasks) (http URL | stdio COMMAND ARGUMENT ..)`: `demo` is `antiphon serve-demo`, `tasks`
+//! the everything server of `conformance/`. Prints one line per check, and `N passed, N failed` at the end. The exit code is
+//! not zero if a check failed.
+
+mod connection;
+mod demo;
+mod report;
+mod sessions;
+mod tasks;
+
+use connection::Target;
+use report::{Outcome, Report};
+use std::{env, error::Error, fmt::Debug, pin::Pin, process::ExitCode, time::Duration};
+
+/// Limit of one check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
+
+type AnyError = Box<dyn Error + Send + Sync>;
+type CheckResult = Result<(), AnyError>;
+
+/// A check of one server.
+struct Check {
+    name: &'static str,
+    run: for<'a> fn(&'a Target) -> Pin<Box<dyn Future<Output = CheckResult> + 'a>>,
+    /// The revision that it uses.
+    era: &'static str,
+}
+
+/// Builds a list of checks: `checks! { "2026-07-28": "name" => function, }`.
+macro_rules! checks {
+    ($era:literal: $($name:literal => $run:path,)*) => {
+        &[$($crate::Check { name: $name, run: |target| Box::pin($run(target)), era: $era }),*]
+    };
+}
+use checks;
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, AnyError> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (suite, target) = match words[..] {
+        [suite, "http", url] => (suite, Target::Http(url.to_owned())),
+        [suite, "stdio", ref command @ ..] if !command.is_empty() => {
+            (suite, Target::Stdio(command.iter().map(|&word| word.to_owned()).collect()))
+        }
+        _ => return Err("usage: (demo | tasks) (http URL | stdio COMMAND ARGUMENT ..)".into()),
+    };
+    let (checks, unsupported): (Vec<&Check>, _) = match suite {
+        "demo" => (demo::CHECKS.iter().collect(), &[][..]),
+        "tasks" => (tasks::CHECKS.iter().chain(sessions::CHECKS).collect(), sessions::UNSUPPORTED),
+        other => return Err(format!("unknown suite {other}").into()),
+    };
+    let mut report = Report::new(target.transport())?;
+    for Check { name, run, era } in checks {
+        let outcome = match tokio::time::timeout(CHECK_TIMEOUT, run(&target)).await {
+            Ok(Ok(())) => Outcome::Pass,
+            Ok(Err(fault)) => Outcome::Fail(fault.to_string()),
+            Err(_) => Outcome::Fail(format!("not finished after {CHECK_TIMEOUT:?}")),
+        };
+        report.add(era, name, &outcome)?;
+    }
+    for (name, why) in unsupported {
+        report.add(sessions::ERA, name, &Outcome::Unsupported((*why).to_owned()))?;
+    }
+    Ok(report.end()?)
+}
+
+/// Compares two values. The error names both, if they differ.
+fn expect_equal<T: PartialEq + Debug>(found: T, wanted: T) -> CheckResult {
+    if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}").into()) }
+}
