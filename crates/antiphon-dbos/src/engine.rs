@@ -8,6 +8,7 @@ use antiphon_store::{
 };
 use dbos::sysdb::SystemDatabase as _;
 use dbos::sysdb::postgres::{Config, PostgresSystemDatabase, Settings};
+use dbos::sysdb::retry::RetryPolicy;
 use tokio::sync::{Semaphore, watch};
 
 use crate::legs::Legs;
@@ -38,6 +39,8 @@ impl DbosTasks {
         let executor = tables.new_executor().await?;
         let settings = Settings {
             schema: &options.schema,
+            // Whoever uses it tries again itself, and does not wait here as long as the database is away.
+            retry: RetryPolicy { retry_connection_errors: false, ..RetryPolicy::default() },
             executor_id: Some(&executor),
             application_name: Some(APPLICATION),
             ..Settings::default()
@@ -52,6 +55,7 @@ impl DbosTasks {
             program: OnceLock::new(),
             launched: OnceLock::new(),
             legs: Arc::new(Legs::new()),
+            runs: Arc::default(),
             stage: watch::Sender::new(Stage::Connected),
             listeners: RwLock::default(),
         });

@@ -13,6 +13,7 @@ mod workflow;
 mod error;
 mod legs;
 mod recorded;
+mod runs;
 mod shared;
 mod tables;
 

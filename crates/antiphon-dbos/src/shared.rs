@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::legs::Legs;
 use crate::options::DbosOptions;
+use crate::runs::Runs;
 use crate::tables::Tables;
 
 /// The version that dbos compares before it recovers a workflow: that of the loop in `workflow.rs`, whose steps are found by their
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) program: OnceLock<Weak<dyn TaskProgram>>,
     pub(crate) launched: OnceLock<(DBOS, TaskWorkflow)>,
     pub(crate) legs: Arc<Legs>,
+    pub(crate) runs: Arc<Runs>,
     pub(crate) places: Semaphore,
     pub(crate) stage: watch::Sender<Stage>,
     pub(crate) listeners: RwLock<Vec<TaskListener>>,

@@ -1,6 +1,7 @@
 //! The upkeep of an instance: its heartbeat, the tasks of dead instances, what dbos did not get, and what is over.
 
-use std::sync::Weak;
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use antiphon_store::{StoreError, StoreErrorKind, TaskKey};
@@ -16,6 +17,8 @@ use crate::wake;
 
 /// The time between two looks, at most.
 const LOOK: Duration = Duration::from_secs(1);
+/// The number of looks between two checks of the workflows that this instance has.
+const LOOKS_PER_CHECK: u32 = 8;
 /// The number of looks between two removals of expired tasks.
 const LOOKS_PER_SWEEP: u32 = 60;
 /// The number of tasks and messages of one look.
@@ -23,22 +26,41 @@ const AT_ONCE: usize = 200;
 
 /// Looks until the tasks are handed over.
 pub(crate) async fn run(shared: Weak<Shared>) {
+    tokio::spawn(beat(Weak::clone(&shared)));
+    let mut idle = HashSet::new();
     for look in 0_u32.. {
-        let Some(shared) = shared.upgrade().filter(|shared| shared.stage() < Stage::HandedOver) else {
-            return;
-        };
-        if let Err(error) = look_once(&shared, look).await {
+        let Some(shared) = still_there(&shared) else { return };
+        if let Err(error) = look_once(&shared, look, &mut idle).await {
             tracing::warn!(error = %escaped(&error), "the upkeep of tasks failed: it is tried again");
         }
-        let pause = LOOK.min(shared.options.lease / 3);
+        let pause = between_looks(&shared);
         drop(shared);
         sleep(pause).await;
     }
 }
 
-async fn look_once(shared: &Shared, look: u32) -> Result<(), StoreError> {
+/// Sends heartbeats until the tasks are handed over, also while a look waits for the database.
+async fn beat(shared: Weak<Shared>) {
+    while let Some(shared) = still_there(&shared) {
+        if let Err(error) = shared.tables.beat(&shared.executor).await {
+            tracing::warn!(error = %escaped(&error), "a heartbeat was not sent: it is tried again");
+        }
+        let pause = between_looks(&shared);
+        drop(shared);
+        sleep(pause).await;
+    }
+}
+
+fn still_there(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
+    shared.upgrade().filter(|shared| shared.stage() < Stage::HandedOver)
+}
+
+fn between_looks(shared: &Shared) -> Duration {
+    LOOK.min(shared.options.lease / 3)
+}
+
+async fn look_once(shared: &Shared, look: u32, idle: &mut HashSet<TaskKey>) -> Result<(), StoreError> {
     let write = |error| of_write("upkeep", error);
-    shared.tables.beat(&shared.executor).await.map_err(write)?;
     take_over(shared).await?;
     // The first look follows the launch, before which this instance started no task.
     for task in shared.tables.unstarted(look == 0, AT_ONCE).await.map_err(write)? {
@@ -46,6 +68,9 @@ async fn look_once(shared: &Shared, look: u32) -> Result<(), StoreError> {
     }
     for (task, number) in shared.tables.unannounced(AT_ONCE).await.map_err(write)? {
         wake::announce(shared, task, number).await;
+    }
+    if look % LOOKS_PER_CHECK == LOOKS_PER_CHECK - 1 {
+        run_lost(shared, idle).await?;
     }
     if look % LOOKS_PER_SWEEP == LOOKS_PER_SWEEP - 1 {
         resume_parked(shared).await?;
@@ -72,6 +97,22 @@ async fn take_over(shared: &Shared) -> Result<(), StoreError> {
     }
     // The name of no instance.
     shared.tables.forget("", lease + FORGOTTEN_AFTER).await.map_err(|error| of_write("upkeep", error))
+}
+
+/// Runs workflows again that this instance has and does not run: see [`runs`](crate::runs).
+async fn run_lost(shared: &Shared, idle: &mut HashSet<TaskKey>) -> Result<(), StoreError> {
+    if shared.stage() != Stage::Running {
+        return Ok(());
+    }
+    let owned = shared.tables.owned(&shared.executor).await.map_err(|error| of_write("upkeep", error))?;
+    let lost = shared.runs.lost(&owned, idle);
+    if lost.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(lost = lost.len(), "workflows of tasks did not run any more: they run again");
+    let ids: Vec<String> = lost.into_iter().map(workflow_id).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    shared.system.resume_workflows(&ids, None, None).await.map_err(of_dbos).map(drop)
 }
 
 /// Runs workflows again that dbos has parked, because they were taken over a hundred times. A task may wait for months.

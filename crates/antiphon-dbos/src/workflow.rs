@@ -38,6 +38,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Runs a task, from its first step or from what is recorded of it.
 pub(crate) async fn run(shared: Weak<Shared>, id: String) -> dbos::Result<()> {
     let Some(task) = task_of(&id) else { return Ok(()) };
+    // Its end is that of this run, however it ends.
+    let _running = shared.upgrade().map(|shared| shared.runs.begin(task));
     let first = dbos::step("begin", || {
         let shared = Weak::clone(&shared);
         async move {

@@ -153,6 +153,11 @@ pub(super) const DEAD: &str =
 pub(super) const FORGET: &str =
     "DELETE FROM {s}.antiphon_executors_1 WHERE executor = $1 OR seen_at < now() - make_interval(secs => $2)";
 
+/// Returns the tasks whose workflows an instance has. One without a task is about to be removed.
+pub(super) const OWNED: &str = "
+    SELECT task FROM {s}.workflow_status JOIN {s}.antiphon_tasks_1 ON workflow_uuid = encode(task, 'hex')
+    WHERE status = 'PENDING' AND executor_id = $1";
+
 /// Returns tasks that dbos may not have, also young ones if the second argument is true.
 pub(super) const UNSTARTED: &str = "
     SELECT task FROM {s}.antiphon_tasks_1

@@ -25,6 +25,11 @@ impl Tables {
         query.execute(&self.pool).await.map(drop)
     }
 
+    /// Returns the tasks whose workflows this instance has.
+    pub(crate) async fn owned(&self, executor: &str) -> Result<Vec<TaskKey>, sqlx::Error> {
+        keys_of(&self.query(statements::OWNED).bind(executor).fetch_all(&self.pool).await?)
+    }
+
     /// Returns tasks that dbos may not have. Without `all`, not those that their own instance may be about to start.
     pub(crate) async fn unstarted(&self, all: bool, limit: usize) -> Result<Vec<TaskKey>, sqlx::Error> {
         keys_of(&self.query(statements::UNSTARTED).bind(column(limit)).bind(all).fetch_all(&self.pool).await?)

@@ -18,6 +18,7 @@ mod fleet;
 mod instance;
 mod launch;
 mod operations;
+mod recovery;
 
 use antiphon_dbos::{DbosOptions, DbosTasks};
 use postgres_server::Server;

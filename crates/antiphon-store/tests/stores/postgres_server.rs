@@ -79,10 +79,15 @@ impl Server {
 
     /// Returns the number of rows of a table.
     pub(crate) async fn count(&self, table: &str) -> i64 {
+        self.number(&format!("SELECT count(*) FROM {table}")).await
+    }
+
+    /// Returns the one number of a query.
+    pub(crate) async fn number(&self, query: &str) -> i64 {
         let (client, connection) =
             tokio_postgres::connect(&self.url("postgres"), tokio_postgres::NoTls).await.unwrap();
         let connection = tokio::spawn(connection);
-        let count = client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await.unwrap().get(0);
+        let count = client.query_one(query, &[]).await.unwrap().get(0);
         drop(client);
         connection.await.unwrap().unwrap();
         count
