@@ -61,7 +61,7 @@ impl Visit for Fields {
 
 impl Subscriber for Printer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let is_ours = metadata.target().starts_with("antiphon") || metadata.target().starts_with("drill");
+        let is_ours = ["antiphon", "dbos", "drill"].iter().any(|name| metadata.target().starts_with(name));
         metadata.is_event() && is_ours && *metadata.level() <= Level::DEBUG
     }
 

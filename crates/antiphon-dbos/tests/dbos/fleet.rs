@@ -1,4 +1,4 @@
-//! Real processes with the same keys: one is killed in a step, the next one while a question waits.
+//! Real processes with the same keys: killed in a step or while a question waits, or stopped for longer than the lease.
 
 use crate::{
     LIMIT,
@@ -50,6 +50,16 @@ impl EffectLog {
         }
     }
 
+    fn new(server: &Server) -> Self {
+        let listener = UnixListener::bind(server.folder.path(EFFECTS)).unwrap();
+        Self { listener, done: BTreeMap::new() }
+    }
+
+    /// Returns each effect with its number, and the number of its keys.
+    fn counts(&self) -> Vec<(&str, usize, usize)> {
+        self.done.iter().map(|(what, (count, keys))| (&**what, *count, keys.len())).collect()
+    }
+
     async fn start(&mut self, server: &Server, name: &str) -> Instance {
         let process = spawn(server, "fleet::the_fleet_finishes_what_killed_processes_began", name);
         self.until(name, "serves").await;
@@ -65,8 +75,7 @@ async fn the_fleet_finishes_what_killed_processes_began() {
 
 async fn kill_two() {
     let server = Server::start("dbos-fleet");
-    let listener = UnixListener::bind(server.folder.path(EFFECTS)).unwrap();
-    let mut world = EffectLog { listener, done: BTreeMap::new() };
+    let mut world = EffectLog::new(&server);
     let mut first = world.start(&server, "first").await;
     let created = first.request("tools/call", json!({"name": "work", "arguments": {}})).await;
     let task = created["taskId"].as_str().unwrap().to_owned();
@@ -91,10 +100,53 @@ async fn kill_two() {
     let done = third.until(&task, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Anna", "{done}");
 
-    let counts: Vec<_> =
-        world.done.iter().map(|(what, (count, keys))| (&**what, *count, keys.len())).collect();
     assert_eq!(
-        counts,
+        world.counts(),
+        [("four", 1, 1), ("one", 1, 1), ("three", 1, 1), ("two", 2, 1)],
+        "effects, and their keys"
+    );
+}
+
+/// A process that was stopped counts as dead, and another one takes its task over. When it goes on, it finds that out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_stopped_does_no_harm() {
+    timeout(LIMIT, stop_one()).await.unwrap();
+}
+
+async fn stop_one() {
+    let server = Server::start("dbos-stopped");
+    let mut world = EffectLog::new(&server);
+    let mut first = world.start(&server, "first").await;
+    let created = first.request("tools/call", json!({"name": "work", "arguments": {}})).await;
+    let task = created["taskId"].as_str().unwrap().to_owned();
+    let mut interrupted = world.until("first", "two").await;
+    first.signal("-STOP").await;
+
+    let mut second = world.start(&server, "second").await;
+    world.until("second", "two").await.write_all(b".").await.unwrap();
+    let mut third = world.until("second", "three").await;
+
+    // The first process goes on in the middle of the other one's leg: it ends its step, and begins no other.
+    first.signal("-CONT").await;
+    interrupted.write_all(b".").await.unwrap();
+    let working = first.request("tasks/get", json!({"taskId": task})).await;
+    assert_eq!(working["status"], "working", "{working}");
+    third.write_all(b".").await.unwrap();
+    let asks = second.until(&task, "input_required").await;
+    assert_eq!(asks["inputRequests"].as_object().unwrap().len(), 1, "{asks}");
+
+    // Either of them may continue the task from here.
+    let answer = json!({"name": {"action": "accept", "content": {"name": "Anna"}}});
+    first.request("tasks/update", json!({"taskId": task, "inputResponses": answer})).await;
+    let (_, what, mut fourth) = world.next().await;
+    assert_eq!(what, "four");
+    fourth.write_all(b".").await.unwrap();
+    for instance in [&mut first, &mut second] {
+        let done = instance.until(&task, "completed").await;
+        assert_eq!(done["result"]["content"][0]["text"], "Anna", "{done}");
+    }
+    assert_eq!(
+        world.counts(),
         [("four", 1, 1), ("one", 1, 1), ("three", 1, 1), ("two", 2, 1)],
         "effects, and their keys"
     );

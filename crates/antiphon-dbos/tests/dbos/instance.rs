@@ -167,6 +167,12 @@ impl Instance {
         }
     }
 
+    /// Sends a signal to the process.
+    pub(crate) async fn signal(&self, name: &str) {
+        let process = self.process.id().unwrap().to_string();
+        assert!(Command::new("kill").args([name, &process]).status().await.unwrap().success());
+    }
+
     /// Kills the process, which has no time to do anything.
     pub(crate) async fn kill(mut self) {
         self.process.kill().await.unwrap();
