@@ -53,8 +53,8 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
         limits: &'a TaskLimits,
     ) -> StoreFuture<'a, TaskSent>;
 
-    /// Asks to run a task: whether it is due does not matter. The same runner that claims again within its lease gets the same
-    /// fence.
+    /// Asks to run a task: whether it is due does not matter, unless it [pauses](TaskNext::Pauses). The same runner that claims
+    /// again within its lease gets the same fence.
     ///
     /// # Errors
     ///
@@ -206,9 +206,9 @@ pub struct TaskMessage {
 pub enum TaskClaim {
     /// The caller runs the task, under this fence.
     Fresh(TaskFence, TaskRow),
-    /// Another runner runs the task, under a valid lease.
+    /// Another runner runs the task, under a valid lease, or the task [pauses](TaskNext::Pauses).
     Held {
-        /// The rest of the lease.
+        /// The rest of the lease; of the pause, if no lease is valid.
         retry_after: Duration,
     },
     /// The task is final.

@@ -43,7 +43,8 @@ pub enum TaskAction {
     Continue,
     /// The next decision comes with the next message, or after this time if there is one.
     Wait(Option<Duration>),
-    /// The next decision comes after this time, and not before, also if a message comes.
+    /// The next decision comes after this time, and not before, also if a message comes. An engine cannot tell a cancellation from
+    /// another message: a task that is cancelled in its pause finds out after the pause.
     Pause(Duration),
     /// The task is over. It is kept for this time, or until its `ttl` if that is later. Messages are dropped.
     Finish(Duration),

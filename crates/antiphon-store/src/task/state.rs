@@ -106,10 +106,12 @@ impl RowState {
             return Claimed::Final;
         }
         let is_valid = |lease: &Lease| lease.until > now || is_mutant("task_lapsed_lease_kept");
-        match self.lease.filter(is_valid) {
-            Some(held) if held.runner != runner => return Claimed::Held(held.until.since(now)),
-            Some(_) => {}
-            None => self.fence += 1,
+        match (self.lease.filter(is_valid), self.plan) {
+            (Some(held), _) if held.runner != runner => return Claimed::Held(held.until.since(now)),
+            (Some(_), _) => {}
+            // A pause.
+            (None, Plan::Ready(since)) if since > now => return Claimed::Held(since.since(now)),
+            (None, _) => self.fence += 1,
         }
         self.lease = Some(Lease { runner, until: now.after(lease) });
         Claimed::Fresh(self.fence)

@@ -1,9 +1,10 @@
 //! Messages reach the program once, in their order, and requests see those that it has not taken.
 
+use super::script::Script;
 use super::subject::{EngineSubject, Instance};
 use crate::error::StoreErrorKind;
 use crate::reach::StoreReach;
-use crate::task::{TaskKey, TaskLimits, TaskSent};
+use crate::task::{TaskKey, TaskLimits, TaskRow, TaskSent};
 
 pub(super) async fn check(subject: &EngineSubject) {
     messages_keep_their_order(subject).await;
@@ -12,6 +13,7 @@ pub(super) async fn check(subject: &EngineSubject) {
     a_final_task_has_no_messages(subject).await;
     a_message_ends_the_leg_soon(subject).await;
     a_message_comes_before_the_time_is_over(subject).await;
+    a_message_shortens_no_pause(subject).await;
     messages_are_limited(subject).await;
     messages_of_no_task_are_refused(subject).await;
 }
@@ -83,6 +85,24 @@ async fn a_message_comes_before_the_time_is_over(subject: &EngineSubject) {
     subject.first.send(task, "a").await;
     subject.first.program.open(task);
     assert_eq!(subject.first.ended(task).await, "gate:1 a leg:1");
+}
+
+/// Not by the instance that ran the task, and by no other one.
+async fn a_message_shortens_no_pause(subject: &EngineSubject) {
+    let task = subject.started("rest wait").await;
+    let rests = |row: &TaskRow| Script::read(&row.snapshot).step() == "rested" && !row.is_held;
+    subject.first.until(task, rests).await;
+    for sender in [&subject.first, &subject.second] {
+        sender.send(task, "a").await;
+        // Meanwhile, the engine runs another task.
+        let other = subject.started("wait leg wait").await;
+        sender.send(other, "a").await;
+        subject.first.until_log(other, "a leg:1").await;
+        sender.send(other, "b").await;
+        assert_eq!(subject.first.ended(other).await, "a leg:1 b");
+    }
+    let row = subject.first.row(task).await;
+    assert!(rests(&row) && row.messages.len() == 2, "a pause with messages: {row:?}");
 }
 
 async fn messages_are_limited(subject: &EngineSubject) {

@@ -13,7 +13,7 @@ use self::subject::EngineSubject;
 use crate::task::engine::TaskEngine;
 
 /// Runs every check of an engine of tasks, on two instances that have the same tasks. Neither of them has begun; the first one has
-/// no tasks to give back afterwards.
+/// no tasks to give back afterwards, and the second one has a task that pauses.
 ///
 /// The checks wait for changes that the engine reports, and for pauses of 50 milliseconds. They need a runtime of tokio that
 /// drives the engine, and a limit of their time is the caller's. An instance that dies is not among them: that is for tests of the

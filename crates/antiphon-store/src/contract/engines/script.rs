@@ -12,6 +12,8 @@ use crate::task::{TaskKey, TaskMessage};
 
 /// The time of a pause, and of a wait with a limit.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// The time of a pause that no check outlasts.
+const REST: Duration = Duration::from_secs(24 * 3600);
 /// The time for which finished tasks are kept.
 pub(super) const KEEP: Duration = Duration::from_secs(600);
 
@@ -42,7 +44,7 @@ impl Script {
         self.log.join(" ")
     }
 
-    fn step(&self) -> &str {
+    pub(super) fn step(&self) -> &str {
         self.steps.first().map_or("end", String::as_str)
     }
 
@@ -70,6 +72,7 @@ impl Script {
 /// | `wait` | waits for a message |
 /// | `brief` | waits for a message, for a short time |
 /// | `pause` | pauses, whatever comes |
+/// | `rest` | pauses, for longer than any check |
 /// | `end` | finishes the task, as the end of the script does |
 pub(super) struct ScriptProgram {
     name: &'static str,
@@ -158,7 +161,14 @@ impl TaskProgram for ScriptProgram {
                     script.becomes("paused");
                     break TaskAction::Pause(PAUSE);
                 }
-                "paused" => script.done("paused"),
+                "rest" => {
+                    script.becomes("rested");
+                    break TaskAction::Pause(REST);
+                }
+                step @ ("paused" | "rested") => {
+                    let step = step.to_owned();
+                    script.done(step);
+                }
                 "end" => break TaskAction::Finish(KEEP),
                 other => panic!("the step {other}"),
             }

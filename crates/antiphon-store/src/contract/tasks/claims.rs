@@ -14,6 +14,7 @@ pub(super) async fn check(subject: &TaskSubject) {
     a_claim_needs_a_task(subject).await;
     a_claim_returns_the_row(subject).await;
     a_lease_holds_the_task(subject).await;
+    a_pause_holds_the_task(subject).await;
     a_repeated_claim_gets_the_same_fence(subject).await;
     a_takeover_ends_the_old_fence(subject).await;
     a_lease_that_ended_may_be_renewed(subject).await;
@@ -65,6 +66,29 @@ async fn a_lease_holds_the_task(subject: &TaskSubject) {
     assert_eq!(subject.claim(task, 2).await, TaskClaim::Held { retry_after: LEASE / 2 }, "shortened");
     subject.updated(&fence, &keep(b"second", 0, TaskNext::Runs)).await;
     assert_eq!(subject.claim(task, 2).await, TaskClaim::Held { retry_after: LEASE / 2 }, "updated");
+}
+
+/// Nobody runs a task that pauses, also if a message comes.
+async fn a_pause_holds_the_task(subject: &TaskSubject) {
+    let task = subject.created(Some(TTL)).await;
+    let (fence, _) = subject.granted(task, 1).await;
+    subject.updated(&fence, &keep(b"second", 0, TaskNext::Pauses(LEASE * 2))).await;
+    assert_eq!(subject.granted(task, 1).await.0, fence, "a claim under the lease");
+    subject.clock.advance(LEASE);
+    for runner in [1, 2] {
+        assert_eq!(subject.claim(task, runner).await, TaskClaim::Held { retry_after: LEASE }, "it pauses");
+        subject.queued(task, b"message").await;
+    }
+    subject.clock.advance(LEASE - TICK);
+    assert_eq!(
+        subject.claim(task, 2).await,
+        TaskClaim::Held { retry_after: TICK },
+        "it pauses with messages"
+    );
+    subject.clock.advance(TICK);
+    let (later, row) = subject.granted(task, 2).await;
+    assert!(later.number() > fence.number(), "{later:?} after {fence:?}");
+    assert_eq!(messages(&row), [(1, &b"message"[..]), (2, &b"message"[..])]);
 }
 
 async fn a_repeated_claim_gets_the_same_fence(subject: &TaskSubject) {

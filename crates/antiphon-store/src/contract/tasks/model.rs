@@ -105,7 +105,12 @@ impl Model {
                 return Claimed::Other(TaskClaim::Held { retry_after: until - now });
             }
             Some((_, until)) if until > now => {}
-            _ => row.claims += 1,
+            _ => {
+                if let Some(pause) = row.pause.filter(|pause| *pause > now) {
+                    return Claimed::Other(TaskClaim::Held { retry_after: pause - now });
+                }
+                row.claims += 1;
+            }
         }
         row.lease = Some((runner, now + lease));
         Claimed::Fresh(row.claims, row.at(now))
