@@ -203,24 +203,27 @@ impl Refusal {
             Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
             Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
-            Self::AfterSteps { refusal, done } => {
-                let text = match &**refusal {
-                    Self::StepFailed { path, .. } => format!("The step `{path}` failed for now"),
-                    other => other.to_error().message.trim_end_matches('.').to_owned(),
-                };
-                let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
-                let mut error = refusal.to_error();
-                error.message = format!(
-                    "{text}. Completed before that: {}. Sending the first request again repeats these steps.",
-                    steps.join(", ")
-                );
-                let mut data = error.data.take().unwrap_or_else(|| json!({}));
-                if let Value::Object(members) = &mut data {
-                    members.insert("done".to_owned(), json!(done));
-                }
-                error.with_data(data)
-            }
+            Self::AfterSteps { refusal, done } => refusal.to_error_after(done),
         }
+    }
+
+    /// Returns the error of a refusal after these steps, whose record is lost.
+    fn to_error_after(&self, done: &[String]) -> ErrorObject {
+        let text = match self {
+            Self::StepFailed { path, .. } => format!("The step `{path}` failed for now"),
+            other => other.to_error().message.trim_end_matches('.').to_owned(),
+        };
+        let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
+        let mut error = self.to_error();
+        error.message = format!(
+            "{text}. Completed before that: {}. Sending the first request again repeats these steps.",
+            steps.join(", ")
+        );
+        let mut data = error.data.take().unwrap_or_else(|| json!({}));
+        if let Value::Object(members) = &mut data {
+            members.insert("done".to_owned(), json!(done));
+        }
+        error.with_data(data)
     }
 }
 
