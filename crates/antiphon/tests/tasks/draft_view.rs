@@ -1,6 +1,9 @@
 //! Tasks as the draft after 2025-11-25 had them: the workflow of its examples, message by message.
 
-use crate::client::{TaskClient, accept, client};
+use crate::{
+    client::{TaskClient, accept, client},
+    view_tools::{Gate, Size, fail, gate, panics, work},
+};
 use antiphon::{
     Error, Form,
     server::{Ctx, State},
@@ -8,20 +11,11 @@ use antiphon::{
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::sync::Semaphore;
 
 #[derive(Form, serde::Serialize, serde::Deserialize)]
 struct EchoInput {
     input: String,
 }
-
-#[derive(Form, serde::Serialize, serde::Deserialize)]
-struct Size {
-    size: u32,
-}
-
-#[derive(Clone)]
-struct Gate(Arc<Semaphore>);
 
 /// Echoes what the person types.
 #[tool(task = "required")]
@@ -46,38 +40,10 @@ async fn provision(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
     Ok(format!("{} {made} {size}", first.input))
 }
 
-/// Waits for the gate, and answers.
-#[tool(task = "required")]
-async fn work(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
-    let done: String = ctx
-        .step("work", async |_| {
-            gate.0.0.acquire().await.unwrap().forget();
-            Ok("worked".to_owned())
-        })
-        .await?;
-    Ok(done)
-}
-
-/// Fails as a tool.
-#[tool(task = "required")]
-async fn fail() -> Result<String, Error> {
-    Err(Error::user_facing("no luck"))
-}
-
-/// Panics.
-#[tool(task = "required")]
-async fn panics() -> String {
-    panic!("on purpose")
-}
-
 /// Answers at once.
 #[tool]
 async fn plain() -> String {
     "plain".to_owned()
-}
-
-fn gate() -> Gate {
-    Gate(Arc::new(Semaphore::new(0)))
 }
 
 /// A client without the extension, of a server with the draft.

@@ -29,4 +29,5 @@ mod session_client;
 mod session_view;
 mod urls;
 mod versions;
+mod view_tools;
 mod watch;

@@ -3,32 +3,22 @@
 use crate::{
     client::{accept, client},
     session_client::{SessionClient, related},
+    view_tools::{Gate, Size, fail, gate, panics, work},
 };
 use antiphon::{
     Error, Form,
-    server::{Ctx, Limits, Server, State},
+    server::{Ctx, Limits, Server},
     store::{MemoryTasks, Micros, StoreClock},
     tool,
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::sync::Semaphore;
 
 #[derive(Form, serde::Serialize, serde::Deserialize)]
 struct Name {
     /// Name
     name: String,
 }
-
-#[derive(Form, serde::Serialize, serde::Deserialize)]
-struct Size {
-    /// Size
-    size: u32,
-}
-
-/// A gate that steps wait for.
-#[derive(Clone)]
-struct Gate(Arc<Semaphore>);
 
 /// Adds numbers.
 #[tool(task = "required")]
@@ -60,38 +50,10 @@ async fn announced(ctx: &Ctx) -> Result<String, Error> {
     Ok("paid".to_owned())
 }
 
-/// Fails as a tool.
-#[tool(task = "required")]
-async fn fail() -> Result<String, Error> {
-    Err(Error::user_facing("no luck"))
-}
-
-/// Panics.
-#[tool(task = "required")]
-async fn panics() -> String {
-    panic!("on purpose")
-}
-
-/// Waits for the gate in a step.
-#[tool(task = "required")]
-async fn work(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
-    let done: String = ctx
-        .step("work", async |_| {
-            gate.0.0.acquire().await.unwrap().forget();
-            Ok("worked".to_owned())
-        })
-        .await?;
-    Ok(done)
-}
-
 /// Answers at once.
 #[tool]
 async fn echo(text: String) -> String {
     text
-}
-
-fn gate() -> Gate {
-    Gate(Arc::new(Semaphore::new(0)))
 }
 
 fn server() -> Server {
