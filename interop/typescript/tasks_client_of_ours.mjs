@@ -1,33 +1,22 @@
 // Drives the task tools of our everything server with the client of `@modelcontextprotocol/ext-tasks`.
-//
-//   tasks_client_of_ours.mjs CONFORMANCE-SERVER [--only WORD]
-//
-// One server for each transport. One line per check; the last line is `N passed, N failed`, and any failure makes the exit
-// code 1.
+// See `../tasks_checks.mjs`.
 
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { JsonRpcResponseError, createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
-import { Tally, VERSION, inTurns, reasonOf, start } from '../node.mjs';
+import { VERSION } from '../node.mjs';
+import { accept, check, refused, runChecks, same } from '../tasks_checks.mjs';
 import { overHttp, overStdio } from './raw_dispatch.mjs';
 
-const PER_CHECK_MILLISECONDS = 60_000;
 const CLIENT = { name: 'typescript-tasks-peer', version: '1.0.0' };
 const CAPABILITIES = { elicitation: { form: {} } };
-const accept = content => ({ action: 'accept', content });
-
-const CHECKS = [];
-const check = (name, run, { ways = ['http', 'stdio'] } = {}) => CHECKS.push({ name, run, ways });
 
 // ---- the server ------------------------------------------------------------------------------------------------------
 
 /** Our server on one transport. Over stdio each client has a server of its own. */
 class Ours {
-    constructor(way, program, url) {
-        Object.assign(this, { way, program, url, open: [] });
+    constructor(program, url) {
+        Object.assign(this, { program, url, open: [] });
     }
 
     /** A connected client of the SDK. */
@@ -67,10 +56,6 @@ class Ours {
 
 // ---- words for checks ------------------------------------------------------------------------------------------------
 
-function same(found, wanted) {
-    if (!isDeepStrictEqual(found, wanted)) throw new Error(`found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
-}
-
 function textOf({ outcome }) {
     same([outcome.status, outcome.result?.isError ?? false], ['completed', false]);
     return outcome.result.content[0].text;
@@ -81,20 +66,6 @@ async function task(session, name, args = {}) {
     const execution = await session.callTool(name, args);
     same(execution.kind, 'task');
     return execution.settle();
-}
-
-async function refused(asked, type, code) {
-    const caught = await asked.then(result => new Error(`not refused: ${JSON.stringify(result)}`), error => error);
-    if (!(caught instanceof type)) throw caught;
-    same(caught.code, code);
-}
-
-async function within(milliseconds, promise) {
-    let timer;
-    const late = new Promise((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`not over after ${milliseconds} ms`)), milliseconds);
-    });
-    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 // ---- checks ----------------------------------------------------------------------------------------------------------
@@ -200,34 +171,4 @@ check('task: a client that did not declare the extension', async ours => {
     await refused(client.callTool({ name: 'failing_job', arguments: {} }), ProtocolError, -32021);
 });
 
-// ---- running ---------------------------------------------------------------------------------------------------------
-
-const { values, positionals } = parseArgs({ options: { only: { type: 'string', default: '' } }, allowPositionals: true });
-const [program] = positionals;
-const server = start([program], { stdio: ['ignore', 'pipe', 'ignore'] });
-const [url] = await once(createInterface({ input: server.stdout }), 'line');
-
-const tally = new Tally('client of ours');
-const chosen = CHECKS.filter(({ name }) => name.includes(values.only));
-const runs = [['http', url], ['stdio', undefined]].flatMap(([way, at]) =>
-    chosen.filter(({ ways }) => ways.includes(way)).map(({ name, run }) => ({ way, at, name, run })),
-);
-// A check mostly waits between two polls.
-const outcomes = await inTurns(
-    runs.map(({ way, at, name, run }) => async () => {
-        const ours = new Ours(way, program, at);
-        const outcome = { label: way, transport: way, name };
-        try {
-            await within(PER_CHECK_MILLISECONDS, run(ours));
-        } catch (error) {
-            outcome.fault = reasonOf(error);
-        }
-        await within(PER_CHECK_MILLISECONDS, ours.close()).catch(() => {});
-        return outcome;
-    }),
-    4,
-);
-for (const outcome of outcomes) tally.add(outcome);
-server.kill();
-tally.end();
-process.exit();
+await runChecks(Ours, VERSION);

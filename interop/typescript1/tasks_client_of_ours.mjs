@@ -1,13 +1,6 @@
 // Drives the task tools of our everything server with the client of the TypeScript SDK 1: tasks of 2025-11-25, on sessions.
-//
-//   tasks_client_of_ours.mjs CONFORMANCE-SERVER [--only WORD]
-//
-// One server for each transport. One line per check; the last line is `N passed, N failed`, and any failure makes the exit
-// code 1.
+// See `../tasks_checks.mjs`.
 
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -18,14 +11,7 @@ import {
     RELATED_TASK_META_KEY,
     TaskStatusNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { Tally, inTurns, reasonOf, start } from '../node.mjs';
-
-const ERA = '2025-11-25';
-const PER_CHECK_MILLISECONDS = 60_000;
-const accept = content => ({ action: 'accept', content });
-
-const CHECKS = [];
-const check = (name, run, { ways = ['http', 'stdio'] } = {}) => CHECKS.push({ name, run, ways });
+import { accept, check, refused, runChecks, same } from '../tasks_checks.mjs';
 
 // ---- the server ------------------------------------------------------------------------------------------------------
 
@@ -103,10 +89,6 @@ class Statuses {
 
 // ---- words for checks ------------------------------------------------------------------------------------------------
 
-function same(found, wanted) {
-    if (!isDeepStrictEqual(found, wanted)) throw new Error(`found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
-}
-
 const relatedTask = ({ _meta }) => _meta?.[RELATED_TASK_META_KEY]?.taskId;
 
 /** A call to its end: the messages of the SDK's stream, taken apart. */
@@ -135,20 +117,6 @@ async function begun({ tasks }, name, args) {
     same(message.type, 'taskCreated');
     await stream.return();
     return message.task.taskId;
-}
-
-async function refused(asked, code) {
-    const caught = await asked.then(result => new Error(`not refused: ${JSON.stringify(result)}`), error => error);
-    if (!(caught instanceof McpError)) throw caught;
-    same(caught.code, code);
-}
-
-async function within(milliseconds, promise) {
-    let timer;
-    const late = new Promise((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`not over after ${milliseconds} ms`)), milliseconds);
-    });
-    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 // ---- checks ----------------------------------------------------------------------------------------------------------
@@ -191,7 +159,7 @@ check('task: the error of its request fails it', async ours => {
     const session = await ours.session();
     const { task, statuses } = await call(session, 'protocol_error_job');
     same(statuses.at(-1), 'failed');
-    await refused(session.tasks.getTaskResult(task.taskId, CallToolResultSchema), -32603);
+    await refused(session.tasks.getTaskResult(task.taskId, CallToolResultSchema), McpError, -32603);
 });
 
 check('task: a question is asked once, and answered', async ours => {
@@ -228,7 +196,7 @@ check('task: cancelled while it runs', async ours => {
     same((await tasks.cancelTask(id)).status, 'cancelled');
     await notified.until(id, 'cancelled');
     same((await tasks.getTask(id)).status, 'cancelled');
-    await refused(tasks.cancelTask(id), -32602);
+    await refused(tasks.cancelTask(id), McpError, -32602);
 });
 
 check(
@@ -254,45 +222,15 @@ check('task: a call without a task of a tool that requires one', async ours => {
     const { client } = await ours.session();
     // `callTool` of the SDK would not send it.
     const request = { method: 'tools/call', params: { name: 'failing_job', arguments: {} } };
-    await refused(client.request(request, CallToolResultSchema), -32601);
+    await refused(client.request(request, CallToolResultSchema), McpError, -32601);
 });
 
 check('task: an unknown id', async ours => {
     const { tasks } = await ours.session();
     const id = '0123456789abcdef0123456789abcdef';
-    await refused(tasks.getTask(id), -32602);
-    await refused(tasks.getTaskResult(id, CallToolResultSchema), -32602);
-    await refused(tasks.cancelTask(id), -32602);
+    await refused(tasks.getTask(id), McpError, -32602);
+    await refused(tasks.getTaskResult(id, CallToolResultSchema), McpError, -32602);
+    await refused(tasks.cancelTask(id), McpError, -32602);
 });
 
-// ---- running ---------------------------------------------------------------------------------------------------------
-
-const { values, positionals } = parseArgs({ options: { only: { type: 'string', default: '' } }, allowPositionals: true });
-const [program] = positionals;
-const server = start([program], { stdio: ['ignore', 'pipe', 'ignore'] });
-const [url] = await once(createInterface({ input: server.stdout }), 'line');
-
-const tally = new Tally('client of ours');
-const chosen = CHECKS.filter(({ name }) => name.includes(values.only));
-const runs = [['http', url], ['stdio', undefined]].flatMap(([way, at]) =>
-    chosen.filter(({ ways }) => ways.includes(way)).map(({ name, run }) => ({ way, at, name, run })),
-);
-// A check mostly waits between two polls.
-const outcomes = await inTurns(
-    runs.map(({ way, at, name, run }) => async () => {
-        const ours = new Ours(program, at);
-        const outcome = { label: way, transport: way, name, era: ERA };
-        try {
-            await within(PER_CHECK_MILLISECONDS, run(ours));
-        } catch (error) {
-            outcome.fault = reasonOf(error);
-        }
-        await within(PER_CHECK_MILLISECONDS, ours.close()).catch(() => {});
-        return outcome;
-    }),
-    4,
-);
-for (const outcome of outcomes) tally.add(outcome);
-server.kill();
-tally.end();
-process.exit();
+await runChecks(Ours, '2025-11-25');
