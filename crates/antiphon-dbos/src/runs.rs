@@ -8,21 +8,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use antiphon_store::TaskKey;
 
-/// The workflows that run in this process.
+/// The workflows that run in this process. One that was taken over and comes back may run twice for a moment.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(Mutex<HashMap<TaskKey, usize>>);
+pub(crate) struct Runs(Mutex<Running>);
+
+#[derive(Debug, Default)]
+struct Running {
+    /// The runs of each workflow, in their order.
+    numbers: HashMap<TaskKey, Vec<u64>>,
+    begun: u64,
+}
 
 /// The run of a workflow, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningWorkflow {
     runs: Arc<Runs>,
     task: TaskKey,
+    number: u64,
 }
 
 impl Runs {
     pub(crate) fn begin(self: &Arc<Self>, task: TaskKey) -> RunningWorkflow {
-        *self.running().entry(task).or_default() += 1;
-        RunningWorkflow { runs: Arc::clone(self), task }
+        let mut running = self.running();
+        running.begun += 1;
+        let number = running.begun;
+        running.numbers.entry(task).or_default().push(number);
+        drop(running);
+        RunningWorkflow { runs: Arc::clone(self), task, number }
     }
 
     /// Returns those of these workflows that do not run, and did not when this was called before: those in `idle`. One that was
@@ -32,24 +44,32 @@ impl Runs {
         let before = std::mem::take(idle);
         let (lost, new) = owned
             .iter()
-            .filter(|task| !running.contains_key(task))
+            .filter(|task| !running.numbers.contains_key(task))
             .partition::<Vec<TaskKey>, _>(|task| before.contains(task));
         idle.extend(new);
         lost
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<TaskKey, usize>> {
+    fn running(&self) -> MutexGuard<'_, Running> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningWorkflow {
+    /// Returns true if no later run of the workflow has begun in this process.
+    pub(crate) fn is_latest(&self) -> bool {
+        let running = self.runs.running();
+        running.numbers.get(&self.task).and_then(|numbers| numbers.last()) == Some(&self.number)
     }
 }
 
 impl Drop for RunningWorkflow {
     fn drop(&mut self) {
         let mut running = self.runs.running();
-        if let Some(count) = running.get_mut(&self.task) {
-            *count -= 1;
-            if *count == 0 {
-                running.remove(&self.task);
+        if let Some(numbers) = running.numbers.get_mut(&self.task) {
+            numbers.retain(|number| *number != self.number);
+            if numbers.is_empty() {
+                running.numbers.remove(&self.task);
             }
         }
     }
@@ -64,6 +84,7 @@ mod tests {
         let [first, second] = [1, 2].map(|byte| TaskKey::from_bytes([byte; 16]));
         let (runs, mut idle) = (Arc::new(Runs::default()), HashSet::new());
         let (run, again) = (runs.begin(first), runs.begin(first));
+        assert_eq!([run.is_latest(), again.is_latest()], [false, true]);
         drop(run);
         assert_eq!(runs.lost(&[first, second], &mut idle), []);
         assert_eq!(runs.lost(&[first, second], &mut idle), [second], "one run of the first one is left");

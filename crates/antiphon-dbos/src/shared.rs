@@ -71,6 +71,12 @@ impl Shared {
         })
     }
 
+    /// Returns the name of this instance in the rows of workflows: in the cloud of DBOS, the environment sets it.
+    pub(crate) fn executor(&self) -> String {
+        let named = self.launched.get().and_then(|(dbos, _)| dbos.executor_id().ok());
+        named.unwrap_or_else(|| self.executor.clone())
+    }
+
     /// Returns the program, as long as its server exists.
     pub(crate) fn program(&self) -> Option<Arc<dyn TaskProgram>> {
         self.program.get().and_then(Weak::upgrade)

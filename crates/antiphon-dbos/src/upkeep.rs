@@ -104,7 +104,7 @@ async fn run_lost(shared: &Shared, idle: &mut HashSet<TaskKey>) -> Result<(), St
     if shared.stage() != Stage::Running {
         return Ok(());
     }
-    let owned = shared.tables.owned(&shared.executor).await.map_err(|error| of_write("upkeep", error))?;
+    let owned = shared.tables.owned(&shared.executor()).await.map_err(|error| of_write("upkeep", error))?;
     let lost = shared.runs.lost(&owned, idle);
     if lost.is_empty() {
         return Ok(());

@@ -25,8 +25,9 @@ use antiphon_wire::escaped;
 use tokio::time::sleep;
 
 use crate::recorded::{Action, Recorded, Sealed};
+use crate::runs::RunningWorkflow;
 use crate::shared::{Shared, Stage};
-use crate::tables::{Shows, Turn, task_of};
+use crate::tables::{Shows, Turn, task_of, workflow_id};
 use crate::wake::TOPIC;
 
 /// The longest time for which a task waits; longer than any task exists.
@@ -38,8 +39,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Runs a task, from its first step or from what is recorded of it.
 pub(crate) async fn run(shared: Weak<Shared>, id: String) -> dbos::Result<()> {
     let Some(task) = task_of(&id) else { return Ok(()) };
-    // Its end is that of this run, however it ends.
-    let _running = shared.upgrade().map(|shared| shared.runs.begin(task));
+    let running = there(&shared).await.runs.begin(task);
     let first = dbos::step("begin", || {
         let shared = Weak::clone(&shared);
         async move {
@@ -50,7 +50,7 @@ pub(crate) async fn run(shared: Weak<Shared>, id: String) -> dbos::Result<()> {
     });
     // The task is over, and its row is gone.
     let Some(Sealed(snapshot)) = first.await? else { return Ok(()) };
-    let mut run = Run { shared, task, snapshot, taken: 0, seen: 0, turn: 0 };
+    let mut run = Run { shared, running, task, snapshot, taken: 0, seen: 0, turn: 0 };
     loop {
         let decision = run.decide().await?;
         let mut action = decision.action;
@@ -84,6 +84,7 @@ async fn there(shared: &Weak<Shared>) -> Arc<Shared> {
 /// A task that runs.
 struct Run {
     shared: Weak<Shared>,
+    running: RunningWorkflow,
     task: TaskKey,
     snapshot: Vec<u8>,
     /// The number of the last message that a recorded decision took.
@@ -150,11 +151,7 @@ impl Run {
                 tokio::select! {
                     biased;
                     end = &mut leg => break end,
-                    shown = control.shown() => {
-                        if let Err(error) = shared.tables.show(self.task, self.turn, &shown).await {
-                            tracing::warn!(task = %escaped(&self.task), error = %escaped(&error), "the snapshot of a running task was not shown");
-                        }
-                    }
+                    shown = control.shown() => self.show(&shared, &shown).await,
                 }
             };
             let end = Recorded::from(end);
@@ -164,10 +161,34 @@ impl Run {
                 drop(running);
                 return pending().await;
             }
+            // Another run of this leg may have shown questions since, so this one must not replace them.
+            if !self.is_own(&shared).await {
+                tracing::warn!(task = %escaped(&self.task), "a leg went to another run meanwhile: its result does not count");
+                return Err(dbos::Error::Interrupted { workflow_id: workflow_id(self.task) });
+            }
             *until_recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
             Ok(end)
         })
         .await
+    }
+}
+
+impl Run {
+    /// Shows a snapshot while a leg runs, if the workflow is still that of this run.
+    async fn show(&self, shared: &Shared, snapshot: &[u8]) {
+        if !self.running.is_latest() {
+            return;
+        }
+        let shown = shared.tables.show(self.task, self.turn, snapshot, &shared.executor()).await;
+        if let Err(error) = shown {
+            tracing::warn!(task = %escaped(&self.task), error = %escaped(&error), "the snapshot of a running task was not shown");
+        }
+    }
+
+    /// Returns true if the workflow is still that of this run.
+    async fn is_own(&self, shared: &Shared) -> bool {
+        let executor = shared.executor();
+        self.running.is_latest() && repeated(|| shared.tables.is_of(self.task, &executor)).await
     }
 }
 

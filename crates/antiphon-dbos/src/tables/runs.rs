@@ -64,14 +64,28 @@ impl Tables {
             .map(drop)
     }
 
-    /// Shows a snapshot while the leg of a decision runs.
-    pub(crate) async fn show(&self, task: TaskKey, turn: i64, snapshot: &[u8]) -> Result<(), sqlx::Error> {
+    /// Returns true if an instance has the workflow of a task.
+    pub(crate) async fn is_of(&self, task: TaskKey, executor: &str) -> Result<bool, sqlx::Error> {
+        let query = self.query(statements::IS_OF).bind(workflow_id(task)).bind(executor);
+        query.fetch_one(&self.pool).await?.try_get(0)
+    }
+
+    /// Shows a snapshot while the leg of a decision runs, if this instance has the workflow of the task.
+    pub(crate) async fn show(
+        &self,
+        task: TaskKey,
+        turn: i64,
+        snapshot: &[u8],
+        executor: &str,
+    ) -> Result<(), sqlx::Error> {
         self.query(statements::SHOW)
             .bind(task.as_bytes().as_slice())
             .bind(turn)
             .bind(snapshot)
             .bind(&self.channel)
             .bind(format!("c{}", workflow_id(task)))
+            .bind(workflow_id(task))
+            .bind(executor)
             .execute(&self.pool)
             .await
             .map(drop)

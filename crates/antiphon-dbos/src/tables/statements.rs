@@ -114,11 +114,17 @@ pub(super) const WRITE: &str = "
     )
     SELECT pg_notify($7, $8) FROM changed";
 
-/// Replaces the snapshot that the row of a running leg shows, and reports the change.
+/// Returns true if an instance has the workflow of a task.
+pub(super) const IS_OF: &str =
+    "SELECT EXISTS (SELECT FROM {s}.workflow_status WHERE workflow_uuid = $1 AND executor_id = $2)";
+
+/// Replaces the snapshot that the row of a running leg shows, and reports the change. The instance has the workflow.
 pub(super) const SHOW: &str = "
     WITH changed AS (
         UPDATE {s}.antiphon_tasks_1 SET snapshot = $3, version = version + 1, changed_at = now()
-        WHERE task = $1 AND turn = $2 AND state = 1 RETURNING task
+        WHERE task = $1 AND turn = $2 AND state = 1
+            AND EXISTS (SELECT FROM {s}.workflow_status WHERE workflow_uuid = $6 AND executor_id = $7)
+        RETURNING task
     )
     SELECT pg_notify($4, $5) FROM changed";
 
