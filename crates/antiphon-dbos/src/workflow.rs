@@ -16,11 +16,12 @@
 //! is written after its decision is recorded, and once; a repeated run writes nothing. So messages are removed only after the
 //! decision that took them is recorded.
 
+use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use antiphon_store::TaskKey;
+use antiphon_store::{LegControl, TaskKey};
 use antiphon_wire::escaped;
 use tokio::time::sleep;
 
@@ -147,14 +148,12 @@ impl Run {
             let snapshot = shown.as_ref().unwrap_or(&self.snapshot);
             let Some(program) = shared.program() else { return pending().await };
             let mut leg = program.run(self.task, snapshot, &control);
-            let end = loop {
-                tokio::select! {
-                    biased;
-                    end = &mut leg => break end,
-                    shown = control.shown() => self.show(&shared, &shown).await,
-                }
+            // The leg goes on while the database is late: its call would lose its lease.
+            let end = tokio::select! {
+                biased;
+                end = &mut leg => Recorded::from(end),
+                never = self.show_all(&shared, &control) => match never {},
             };
-            let end = Recorded::from(end);
             if matches!(end.action, Action::Leave) {
                 // Nothing is recorded: another process runs the leg again.
                 drop(leg);
@@ -174,14 +173,25 @@ impl Run {
 }
 
 impl Run {
-    /// Shows a snapshot while a leg runs, if the workflow is still that of this run.
-    async fn show(&self, shared: &Shared, snapshot: &[u8]) {
-        if !self.running.is_latest() {
-            return;
-        }
-        let shown = shared.tables.show(self.task, self.turn, snapshot, &shared.executor()).await;
-        if let Err(error) = shown {
-            tracing::warn!(task = %escaped(&self.task), error = %escaped(&error), "the snapshot of a running task was not shown");
+    /// Shows the snapshots of a leg as long as it runs, the last one if the database is late. The workflow is that of this run.
+    async fn show_all(&self, shared: &Shared, control: &LegControl) -> Infallible {
+        let executor = shared.executor();
+        let mut snapshot = control.shown().await;
+        loop {
+            let mut pause = PAUSE;
+            while self.running.is_latest() {
+                match shared.tables.show(self.task, self.turn, &snapshot, &executor).await {
+                    Ok(()) => break,
+                    Err(error) => {
+                        tracing::warn!(task = %escaped(&self.task), error = %escaped(&error), "the snapshot of a running task was not shown: it is tried again");
+                    }
+                }
+                tokio::select! {
+                    newer = control.shown() => snapshot = newer,
+                    () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                }
+            }
+            snapshot = control.shown().await;
         }
     }
 

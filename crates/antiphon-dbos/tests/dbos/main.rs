@@ -19,7 +19,7 @@ mod instance;
 mod launch;
 mod operations;
 mod recovery;
-mod taken_over;
+mod shown;
 
 use antiphon_dbos::{DbosOptions, DbosTasks};
 use postgres_server::Server;

@@ -1,4 +1,5 @@
-//! A leg whose task went to another instance while it ran: it shows nothing any more, and its result does not count.
+//! What a leg shows while it runs: it is not lost. If the task goes to another instance meanwhile, it shows nothing any more, and
+//! its result does not count.
 
 use crate::{LIMIT, connect, postgres_server::Server};
 use antiphon_dbos::{DbosOptions, DbosTasks};
@@ -63,6 +64,12 @@ impl Instance {
         Self { engine, program }
     }
 
+    async fn start(&self) {
+        let owner = Owner::from_bytes([1; 16]);
+        let new = NewTask { task: TASK, owner, snapshot: b"new".to_vec(), ttl: None };
+        self.engine.start(&new, &TaskLimits::default()).await.unwrap();
+    }
+
     async fn until_shown(&self, text: &str) {
         while self.engine.get(TASK).await.unwrap().unwrap().snapshot != text.as_bytes() {
             sleep(Duration::from_millis(10)).await;
@@ -82,8 +89,7 @@ async fn a_leg_that_was_taken_over_changes_nothing() {
 async fn take_over() {
     let server = Server::start("dbos-taken-over");
     let first = Instance::begin(&server, "first").await;
-    let new = NewTask { task: TASK, owner: Owner::from_bytes([1; 16]), snapshot: b"new".to_vec(), ttl: None };
-    first.engine.start(&new, &TaskLimits::default()).await.unwrap();
+    first.start().await;
     first.until_shown("first shows").await;
 
     // The first instance counts as dead, until the second one has the task.
@@ -113,4 +119,32 @@ async fn take_over() {
         instance.engine.drain();
         instance.engine.idle().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_is_shown_when_the_database_answers_again() {
+    timeout(LIMIT, show()).await.unwrap();
+}
+
+async fn show() {
+    let server = Server::start("dbos-shown");
+    let first = Instance::begin(&server, "first").await;
+    server
+        .execute(
+            "CREATE SEQUENCE shows;
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.snapshot = 'first shows' AND nextval('shows') < 3 THEN RAISE EXCEPTION 'refused'; END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER refuse BEFORE UPDATE ON antiphon_tasks.antiphon_tasks_1
+                FOR EACH ROW EXECUTE FUNCTION refuse()",
+        )
+        .await;
+    first.start().await;
+    // The leg has not ended: a person may have to answer before it does.
+    first.until_shown("first shows").await;
+    first.program.may_end.send_replace(true);
+    first.until_shown("first ends").await;
+    first.engine.drain();
+    first.engine.idle().await;
 }
