@@ -82,7 +82,14 @@ impl TaskLeg {
         self.changed.notify_one();
     }
 
-    /// Takes the news.
+    /// Takes the news that are shown while the leg runs. The others belong to its end: a leg tells them before its reply is stored,
+    /// which may take a while.
+    pub(crate) fn take_shown(&self) -> LegNews {
+        let mut news = self.news();
+        LegNews { questions: news.questions.take(), status: news.status.take(), ..LegNews::default() }
+    }
+
+    /// Takes all news, at the end of the leg.
     pub(crate) fn take_news(&self) -> LegNews {
         std::mem::take(&mut self.news())
     }
@@ -100,5 +107,21 @@ impl TaskLeg {
 impl fmt::Debug for TaskLeg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskLeg").field("refuses_step", &self.refuses_step).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_the_end_of_a_leg_stays_until_then() {
+        let leg = TaskLeg::new(None, AskSupport::NONE, true, Duration::from_secs(1));
+        leg.report(|news| news.status = Some("half".to_owned()));
+        leg.report(|news| (news.deadline, news.is_cancellation_unmet) = (Some(7), true));
+        let shown = leg.take_shown();
+        assert_eq!((shown.status.as_deref(), shown.deadline), (Some("half"), None));
+        let end = leg.take_news();
+        assert_eq!((end.status, end.deadline, end.is_cancellation_unmet), (None, Some(7), true));
     }
 }

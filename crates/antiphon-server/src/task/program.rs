@@ -230,7 +230,7 @@ impl Leg<'_> {
                 }
                 reply = &mut reply => break reply,
                 () = leg.changed() => {
-                    if self.take_news(leg.take_news()) {
+                    if self.take_news(leg.take_shown()) {
                         self.show();
                     } else {
                         status_at.get_or_insert_with(|| Instant::now() + BETWEEN_STATUS);
