@@ -29,7 +29,7 @@ esac
 peers=("$@")
 if [ "$#" -eq 0 ]; then
     # Those that are known in this order, the longest first, then the others.
-    for peer in rmcp python typescript rmcp2 python1 typescript1 inspector browser "$here"/*/run.sh; do
+    for peer in rmcp python typescript tower-mcp rmcp2 python1 typescript1 inspector browser "$here"/*/run.sh; do
         case "$peer" in /*) peer=$(basename "$(dirname "$peer")") ;; esac
         [ -x "$here/$peer/run.sh" ] || continue
         [[ " ${peers[*]-} " == *" $peer "* ]] || peers+=("$peer")

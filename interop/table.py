@@ -27,7 +27,7 @@ MEMBERS = ("peer", "version", "direction", "transport", "era", "case", "outcome"
 OUTCOMES = ("pass", "not supported by peer", "fail")  # the worst last
 DIRECTIONS = {"client of ours": "client", "server for ours": "server"}
 TRANSPORTS = {"http": "HTTP", "stdio": "stdio", "sse": "HTTP+SSE"}
-PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "Inspector", "TypeScript in Chromium")
+PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "tower-mcp", "Inspector", "TypeScript in Chromium")
 # What is not older has no sessions.
 MODERN = "2026-07-28"
 

@@ -42,7 +42,7 @@ part "tower-mcp's client, our task tools over HTTP" "$client" tasks http "$(cat 
 part "tower-mcp's client, our task tools over stdio" "$client" tasks stdio "$everything" --stdio
 part "our client library, tower-mcp's server over HTTP" "$table" "$here/server_for_ours.expect.json" "$theirs"
 part "our client library, tower-mcp's server over stdio" "$table" "$here/server_for_ours.expect.json" -- "$server" --stdio
-part "our client library, tower-mcp's tasks by hand, over HTTP" "$wide" --tasks "$theirs"
-part "our client library, tower-mcp's tasks by hand, over stdio" "$wide" --tasks -- "$server" --stdio
+part "our client library, tower-mcp's tasks by hand, over HTTP" "$wide" --reported-tasks "$theirs"
+part "our client library, tower-mcp's tasks by hand, over stdio" "$wide" --reported-tasks -- "$server" --stdio
 
 total

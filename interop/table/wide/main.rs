@@ -2,7 +2,8 @@
 //!
 //! `antiphon-interop-wide (URL | -- COMMAND ..)` prints one line per case and `N passed, N failed` at the end. With
 //! `INTEROP_RESULTS` set, it also appends one line of JSON per case to that file. The server is `wide_server_for_ours`
-//! of a peer. With `--tasks` before the server, the cases are those of tasks, and the server has the tools of `tasks.rs`.
+//! of a peer. With `--tasks` before the server, the cases are those of tasks, and the server has the tools of `tasks.rs`;
+//! with `--reported-tasks`, the server also reports the changes of its tasks.
 #![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 mod calls;
@@ -32,13 +33,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
     let mut target: Vec<String> = env::args().skip(1).collect();
-    let only_tasks = target.first().is_some_and(|word| word == "--tasks");
-    let cases = if only_tasks {
-        target.remove(0);
-        tasks::CASES.to_vec()
-    } else {
-        [calls::CASES, listening::CASES].concat()
+    let cases = match target.first().map(String::as_str) {
+        Some("--tasks") => tasks::CASES.to_vec(),
+        Some("--reported-tasks") => [tasks::CASES, tasks::REPORTED].concat(),
+        _ => [calls::CASES, listening::CASES].concat(),
     };
+    target.retain(|word| !matches!(word.as_str(), "--tasks" | "--reported-tasks"));
     let peer = Peer::new(target)?;
     let mut results = results::Results::open(if peer.is_http() { "http" } else { "stdio" })?;
     for (name, run) in cases {

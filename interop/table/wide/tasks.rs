@@ -2,15 +2,17 @@
 //! arguments.
 
 use crate::{
-    AnyError, Case, POLL_INTERVAL, expect_equal,
+    AnyError, Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal,
     peer::{Peer, builder},
 };
 use antiphon::{
-    client::{Call, CallProgress, Client, ClientError, ClientTask, TaskHandle},
-    wire::{CallToolResult, TaskStatus},
+    client::{
+        Call, CallProgress, Client, ClientError, ClientTask, Subscription, SubscriptionEvent, TaskHandle,
+    },
+    wire::{CallToolResult, DetailedTask, SubscriptionFilter, TaskDetail, TaskStatus},
 };
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub(crate) const CASES: &[Case] = &[
     ("task: begun, and waited for", |peer| Box::pin(waited_for(peer))),
@@ -20,6 +22,10 @@ pub(crate) const CASES: &[Case] = &[
     ("task: an unknown id", |peer| Box::pin(unknown_id(peer))),
     ("task: a client that did not declare the extension", |peer| Box::pin(undeclared(peer))),
 ];
+
+/// The cases of a server that reports the changes of its tasks.
+pub(crate) const REPORTED: &[Case] =
+    &[("task: its changes reach a subscription", |peer| Box::pin(reported(peer)))];
 
 async fn begin(client: &Client, tool: &str) -> Result<TaskHandle, AnyError> {
     match client.begin(Call::tool(tool, json!({}))?).await? {
@@ -101,4 +107,36 @@ async fn unknown_id(peer: &Peer) -> Result<(), AnyError> {
 async fn undeclared(peer: &Peer) -> Result<(), AnyError> {
     let client = peer.client_from(builder().tasks(false));
     expect_code(client.call_tool("work", json!({})).await, -32021)
+}
+
+/// The next state that the server reports.
+async fn next_state(changes: &mut Subscription) -> Result<DetailedTask, AnyError> {
+    loop {
+        match timeout(EVENT_TIMEOUT, changes.next()).await.map_err(|_| "no change in time")?.transpose()? {
+            Some(SubscriptionEvent::Task(task)) => return Ok(*task),
+            Some(SubscriptionEvent::Acknowledged(_)) => {}
+            other => return Err(format!("no change of a task: {other:?}").into()),
+        }
+    }
+}
+
+async fn reported(peer: &Peer) -> Result<(), AnyError> {
+    let client = peer.client();
+    let mut task = client.task(begin(&client, "ask").await?);
+    until(&mut task, TaskStatus::InputRequired).await?;
+    let filter = SubscriptionFilter::new().task(task.handle().task_id());
+    let mut changes = client.listen(filter.clone());
+    let acknowledged =
+        timeout(EVENT_TIMEOUT, changes.next()).await.map_err(|_| "no acknowledgement in time")?;
+    expect_equal(acknowledged.transpose()?, Some(SubscriptionEvent::Acknowledged(filter)))?;
+    answer(&mut task, "Ada").await?;
+    loop {
+        match next_state(&mut changes).await?.detail {
+            TaskDetail::Result(result) => {
+                return expect_text(&serde_json::from_str(result.get())?, "Hello, Ada!");
+            }
+            TaskDetail::None | TaskDetail::InputRequests(_) => {}
+            TaskDetail::Error(error) => return Err(format!("failed: {error:?}").into()),
+        }
+    }
 }

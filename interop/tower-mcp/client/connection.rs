@@ -48,7 +48,10 @@ impl Target {
     }
 
     /// The same without tasks.
-    pub(crate) async fn client_without_tasks(&self, answers: &[(&str, Value)]) -> Result<Connection, AnyError> {
+    pub(crate) async fn client_without_tasks(
+        &self,
+        answers: &[(&str, Value)],
+    ) -> Result<Connection, AnyError> {
         self.modern(McpClient::builder().with_elicitation(), answers).await
     }
 
@@ -107,8 +110,10 @@ impl ClientHandler for Answers {
         };
         lock(&self.asked).push(message.clone());
         let answer = self.answers.iter().find(|(known, _)| *known == message);
-        let (_, answer) = answer.ok_or_else(|| JsonRpcError::internal_error(format!("no answer for {message}")))?;
-        serde_json::from_value(answer.clone()).map_err(|fault| JsonRpcError::internal_error(fault.to_string()))
+        let (_, answer) =
+            answer.ok_or_else(|| JsonRpcError::internal_error(format!("no answer for {message}")))?;
+        serde_json::from_value(answer.clone())
+            .map_err(|fault| JsonRpcError::internal_error(fault.to_string()))
     }
 
     async fn on_notification(&self, notification: ServerNotification) {

@@ -1,7 +1,7 @@
 //! Checks of calls that ask in rounds: tools, a prompt and a resource of `antiphon serve-demo`.
 
 use crate::{
-    Check, CheckResult, checks,
+    Check, CheckResult, Unsupported, checks,
     connection::Target,
     expect_equal,
     tasks::{accept, text_of},
@@ -18,6 +18,9 @@ pub(crate) const CHECKS: &[Check] = checks! { "2026-07-28":
     "briefing, accept" => prompt,
     "report://q3, accept" => resource,
 };
+
+pub(crate) const UNSUPPORTED: &[Unsupported] =
+    &[("2026-07-28", "rounds of state only", "its client takes a round without questions as an error")];
 
 const REGION: &str = "Which region should the database live in?";
 
@@ -63,7 +66,8 @@ async fn two_rounds(target: &Target) -> CheckResult {
     ];
     let ours = target.client_without_tasks(&answers).await?;
     let arguments = json!({"workItemId": 4522, "fields": {"System.State": "Resolved"}});
-    let text = "Bug #4522 resolved as Duplicate of Bug #4301. State set to Resolved and duplicate link created.";
+    let text =
+        "Bug #4522 resolved as Duplicate of Bug #4301. State set to Resolved and duplicate link created.";
     text_of(&ours.client, "update_work_item", arguments, text).await?;
     expect_equal(ours.asked(), vec![resolution.to_owned(), original.to_owned()])
 }

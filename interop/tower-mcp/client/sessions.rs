@@ -1,19 +1,21 @@
 //! Checks of tasks on sessions of 2025-11-25: tower-mcp has the nested form, but its results are part of `tasks/get`.
 
-use crate::{Check, CheckResult, checks, connection::Target, expect_equal};
+use crate::{Check, CheckResult, Unsupported, checks, connection::Target, expect_equal};
 use serde_json::json;
 use tower_mcp::protocol::TaskStatus;
-
-pub(crate) const ERA: &str = "2025-11-25";
 
 pub(crate) const CHECKS: &[Check] = checks! { "2025-11-25":
     "task: created on a session, and read" => created,
     "task: cancelled on a session" => cancelled,
 };
 
-pub(crate) const UNSUPPORTED: &[(&str, &str)] = &[
-    ("task: its result on a session", "its client looks for the result in tasks/get, and has no tasks/result"),
-    ("task: listed on a session", "its client has no tasks/list"),
+pub(crate) const UNSUPPORTED: &[Unsupported] = &[
+    (
+        "2025-11-25",
+        "task: its result on a session",
+        "its client looks for the result in tasks/get, and has no tasks/result",
+    ),
+    ("2025-11-25", "task: listed on a session", "its client has no tasks/list"),
 ];
 
 const TTL_MS: u64 = 60_000;

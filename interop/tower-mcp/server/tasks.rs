@@ -64,10 +64,10 @@ pub(crate) fn add(router: McpRouter) -> McpRouter {
                 .mrtr_handler(async |context: RequestContext, _: NoArguments| {
                     Ok(match context.input_responses() {
                         Some(answers) => RequestOutcome::Complete(CallToolResult::text(greeting(answers))),
-                        None => RequestOutcome::InputRequired(InputRequiredResult::with_requests(only(
-                            "who",
-                            form("Who is there?", &["name"]),
-                        ))),
+                        None => RequestOutcome::InputRequired(
+                            InputRequiredResult::with_requests(only("who", form("Who is there?", &["name"])))
+                                .with_request_state("the state of the handler"),
+                        ),
                     })
                 })
                 .build(),

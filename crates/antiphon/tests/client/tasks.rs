@@ -4,6 +4,7 @@ use crate::{client_support::*, task_server::*};
 use antiphon::client::{
     Call, CallProgress, CancelToken, ClientBuilder, ClientError, ClientErrorKind, TaskHandle,
 };
+use antiphon::wire::CompletionReference;
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -278,6 +279,26 @@ async fn a_task_that_was_not_declared_is_an_error() {
             );
             assert!(!error.is_task());
         }
+    }
+    // The other requests are answered as if they had their own results too.
+    let members = json!({
+        "tools": [], "prompts": [], "resources": [], "resourceTemplates": [], "completion": {"values": []},
+        "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"
+    });
+    for request in ["discover", "tools", "prompts", "resources", "templates", "complete"] {
+        let fake = Fake::script([created(members.clone())]);
+        let client = fake.client(builder());
+        let error = match request {
+            "discover" => client.discover().await.map(drop),
+            "tools" => client.list_tools().await.map(drop),
+            "prompts" => client.list_prompts().await.map(drop),
+            "resources" => client.list_resources().await.map(drop),
+            "templates" => client.list_resource_templates().await.map(drop),
+            _ => client.complete(CompletionReference::prompt("p"), "a", "v", None).await.map(drop),
+        };
+        let error = error.expect_err(request);
+        assert!(error.to_string().contains("the server's answer is invalid"), "{request}: {error}");
+        assert!(!error.is_task() && fake.requests().len() == 1, "{request}");
     }
 }
 
