@@ -67,7 +67,7 @@ pub enum MessageKind {
     Log,
     /// A request to the client, or its cancellation. Never dropped: the number is limited by what may be asked at once.
     Ask,
-    /// A change with this number. Never dropped; one of each number waits at most.
+    /// A change with this number. Never dropped; one of each number waits at most, and the newest message replaces it.
     Change(u32),
 }
 
@@ -109,7 +109,11 @@ impl Outbox {
             || queue.bytes + bytes.len() > MAX_BYTES
             || self.shared.all_bytes() + bytes.len() > MAX_ALL_BYTES;
         match kind {
-            MessageKind::Change(number) if !queue.changes.insert((tag, number)) => {}
+            MessageKind::Change(number) if !queue.changes.insert((tag, number)) => {
+                let before = queue.bytes;
+                queue.replace_change(tag, number, bytes);
+                self.shared.counted(before, queue.bytes);
+            }
             MessageKind::Progress if full => {
                 let before = queue.bytes;
                 queue.replace(tag, bytes);
@@ -238,6 +242,17 @@ impl Drop for Shared {
 }
 
 impl Queue {
+    /// Replaces the waiting message of this change: the earlier one may have an earlier state.
+    fn replace_change(&mut self, tag: u64, number: u32, bytes: Vec<u8>) {
+        let kind = MessageKind::Change(number);
+        if let Some(older) =
+            self.waiting.iter_mut().find(|message| message.tag == tag && message.kind == kind)
+        {
+            self.bytes = self.bytes - older.bytes.len() + bytes.len();
+            older.bytes = bytes;
+        }
+    }
+
     /// Replaces the last waiting progress message, if there is one and the new one fits.
     fn replace(&mut self, tag: u64, bytes: Vec<u8>) {
         let mut newest = self.waiting.iter_mut().rev().take(MAX_MESSAGES);
@@ -272,6 +287,15 @@ mod tests {
             outbox.push(MessageKind::Change(2), "two".into());
         }
         assert_eq!(all(&outbox), ["one", "two"]);
+        // The change of a task has the task's state: the newest counts, in the place of the one that waits.
+        for text in ["working", "two", "asks", "completed"] {
+            let number = if text == "two" { 2 } else { 1 };
+            outbox.push(MessageKind::Change(number), text.into());
+        }
+        outbox.for_another().push(MessageKind::Change(1), "of another request".into());
+        assert_eq!(outbox.queue().bytes, "completedtwoof another request".len());
+        assert_eq!(all(&outbox), ["completed", "two", "of another request"]);
+        assert_eq!(outbox.queue().bytes, 0);
         outbox.push(MessageKind::Log, vec![b'x'; MAX_BYTES]);
         outbox.push(MessageKind::Log, "lost".into());
         outbox.push(MessageKind::Change(1), "kept".into());
