@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Runs the drill and the tests with each mutant, a defect on purpose, and prints the tables of docs/drill.md. Each mutant must
 # be noticed, and the same build without one must pass; else the exit code is 1. A mutant whose name begins with `task_` runs in
-# the drill of tasks, any other one in that of calls, and `none` in both. ./drill/mutants.sh [--seconds S] [MUTANT ..]
+# the drill of tasks, any other one in that of calls, and `none` in both. With `--store dbos` they run in the drill of tasks on
+# DBOS, and no tests do: unless some are named, those that a short run there notices. ./drill/mutants.sh [--store dbos] [--seconds S] [MUTANT ..]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=15
-if [ "${1:-}" = --seconds ]; then seconds=$2; shift 2; fi
+seconds=15 store=sqlite
+while :; do
+    case ${1:-} in --seconds) seconds=$2 ;; --store) store=$2 ;; *) break ;; esac
+    shift 2
+done
 mutants=("$@")
+if [ "$store" = dbos ] && [ "${#mutants[@]}" -eq 0 ]; then
+    mutants=(none task_answer_shown task_key_reused task_of_anybody)
+fi
 # Each name stands at the place of its defect, in the sources.
 if [ "${#mutants[@]}" -eq 0 ]; then
     mapfile -t mutants < <(grep -rhoE 'is_mutant\("[a-z_]+"\)' crates --include='*.rs' | cut -d'"' -f2 | sort -u)
@@ -16,14 +23,17 @@ fi
 export RUSTC_WORKSPACE_WRAPPER=$PWD/drill/rustc-mutants
 # The programs of this build, and no others: a build without mutants may run in the same folder meanwhile.
 programs() { cargo test --quiet --locked --no-run --message-format json "$@" | grep -oE '"executable":"[^"]+"' | cut -d'"' -f4; }
-cargo build --quiet --locked -p antiphon-drill
+cargo build --quiet --locked -p antiphon-drill --features "$([ "$store" != dbos ] || echo dbos)"
 drill=$(mktemp)
 trap 'rm -f "$drill"' EXIT
 cp "${CARGO_TARGET_DIR:-target}/debug/drill" "$drill"
 chmod +x "$drill"
-calls=$(programs -p antiphon --test at_most_once)
-tasks=$(programs -p antiphon --test tasks)
-stores=$(programs -p antiphon-store --lib --test stores)
+calls="" tasks="" stores=""
+if [ "$store" != dbos ]; then
+    calls=$(programs -p antiphon --test at_most_once)
+    tasks=$(programs -p antiphon --test tasks)
+    stores=$(programs -p antiphon-store --lib --test stores)
+fi
 
 # The tests that fail. A model whose states grow without an end fails too.
 failures() {
@@ -37,12 +47,13 @@ printf '| mutant | rules broken in the drill | tests that fail |\n|---|---|---|\
 # What is run with a mutant: calls, tasks, or both.
 rows=()
 for mutant in "${mutants[@]}"; do
+    if [ "$store" = dbos ]; then rows+=("tasks $mutant"); continue; fi
     case $mutant in none) rows+=("calls none" "tasks none") ;; task_*) rows+=("tasks $mutant") ;; *) rows+=("calls $mutant") ;; esac
 done
 for row in "${rows[@]}"; do
     mutant=${row#* } tests=$calls options=()
     if [ "${row%% *}" = tasks ]; then tests=$tasks options=(--tasks); fi
-    output=$(timeout 180 "$drill" "${options[@]}" --seconds "$seconds" --seed 14 --mutant "$mutant") && status=0 || status=$?
+    output=$(timeout 180 "$drill" "${options[@]}" --store "$store" --seconds "$seconds" --seed 14 --mutant "$mutant") && status=0 || status=$?
     if [ "$status" = 124 ]; then
         rules="no end"
     elif [ "$status" -gt 1 ]; then
