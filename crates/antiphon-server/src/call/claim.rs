@@ -5,6 +5,7 @@ use crate::{
         ATTEMPTS, ClaimedLeg, EarlierSteps, NewClaim, RowSeal, StoredReply, fingerprint, first_call, refused,
         repeated, until,
     },
+    call::leg_end,
     claims::{Claims, owner},
     clock::seconds,
     refusal::Refusal,
@@ -21,6 +22,7 @@ use antiphon_store::{
 };
 use antiphon_wire::{InputRequests, escaped};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -120,7 +122,11 @@ async fn claim_row(
         Granted::Done(stored) => {
             let now = server.clock.now();
             let reply = row.open_reply(&server.sealing.sealer(), &stored, now).ok_or(Refusal::Used)?;
-            check_capabilities(admitted, &reply)?;
+            if let StoredReply::Questions(text) = &reply {
+                let round = stored_round(text)?;
+                check_capabilities(admitted, &round)?;
+                report_to_task(server, admitted, &round).await?;
+            }
             tracing::debug!(call = %escaped(&row.key), leg = row.leg, "a leg was sent again: it has the same reply");
             Ok(ClaimResult::Replied(reply))
         }
@@ -244,7 +250,7 @@ fn first_request(admitted: &Admitted<'_>, principal: &Principal) -> Option<CallK
     let leg = admitted.leg();
     let secret = CallSecret::from_bytes(*b"a first request.");
     let id = serde_json::to_string(&leg.request.id).ok()?;
-    let arguments = leg.arguments.map(serde_json::value::RawValue::get);
+    let arguments = leg.arguments.map(RawValue::get);
     let request = secret.request_digest(&leg.request.method, leg.target, arguments).ok()?.to_bytes();
     let principal = match is_mutant("outcome_without_principal") {
         true => [0; 16],
@@ -254,18 +260,39 @@ fn first_request(admitted: &Admitted<'_>, principal: &Principal) -> Option<CallK
     Some(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
 }
 
-/// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
-fn check_capabilities(admitted: &Admitted<'_>, reply: &StoredReply) -> Result<(), Refusal> {
-    let StoredReply::Questions(text) = reply else { return Ok(()) };
-    #[derive(Deserialize)]
-    struct Round {
-        #[serde(rename = "inputRequests", default)]
-        requests: InputRequests,
-    }
-    let round: Round = serde_json::from_str(text.get()).map_err(|fault| {
+/// The questions and the state of a stored round.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredRound<'a> {
+    #[serde(default)]
+    input_requests: InputRequests,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
+}
+
+fn stored_round(text: &RawValue) -> Result<StoredRound<'_>, Refusal> {
+    serde_json::from_str(text.get()).map_err(|fault| {
         tracing::error!(cause = %escaped(&fault), "a stored round cannot be read");
         Refusal::Internal
-    })?;
-    let missing = admitted.missing(&round.requests);
+    })
+}
+
+/// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
+fn check_capabilities(admitted: &Admitted<'_>, round: &StoredRound<'_>) -> Result<(), Refusal> {
+    let missing = admitted.missing(&round.input_requests);
     if missing == antiphon_wire::AskSupport::NONE { Ok(()) } else { Err(Refusal::Capability { missing }) }
+}
+
+/// Tells the runner of a task what the leg has told it that stored this round, in a process that may have died before the runner
+/// stored it.
+async fn report_to_task(
+    server: &Runtime,
+    admitted: &Admitted<'_>,
+    round: &StoredRound<'_>,
+) -> Result<(), Refusal> {
+    let (Some(task), Some(state)) = (admitted.leg().caller.task, round.request_state) else { return Ok(()) };
+    if let Some(record) = admitted.sealed_record(server, state).await? {
+        leg_end::report_to_task(task, &record);
+    }
+    Ok(())
 }

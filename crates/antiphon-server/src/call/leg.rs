@@ -37,6 +37,9 @@ pub(crate) async fn run<T: Send + 'static>(
     let mut input = match receive(server, &mut admitted)? {
         LegStart::Enter(input) => input,
         LegStart::AskAgain(requests, record) => {
+            if let Some(task) = admitted.leg().caller.task {
+                leg_end::report_to_task(task, &record);
+            }
             let permit = admitted.permit(requests)?;
             return admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired);
         }
@@ -58,7 +61,10 @@ pub(crate) async fn run<T: Send + 'static>(
                 let task = match carrier {
                     // The runner of the task keeps the state.
                     LegCarrier::Task(task) => {
-                        leg_end::report_to_task(&task, &round, &left);
+                        leg_end::report_to_task(&task, &left.record);
+                        if let Some(by_hand) = &round.by_hand {
+                            task.report(|news| news.elicitation_ids.clone_from(&by_hand.ids));
+                        }
                         None
                     }
                     _ => leg_end::new_task(&left),

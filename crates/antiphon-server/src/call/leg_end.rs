@@ -12,7 +12,7 @@ use crate::{
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
 };
-use antiphon_engine::{AskRecord, LegOutput, Limits, StopReason};
+use antiphon_engine::{AskRecord, LegOutput, Limits, Record, StopReason};
 use antiphon_seal::{Call, CallId};
 use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
@@ -93,14 +93,9 @@ fn failed<T>(
 }
 
 /// Tells the runner of a task what it cannot see in the state of the next leg.
-pub(crate) fn report_to_task(task: &TaskLeg, round: &Round, left: &LegOutput) {
-    let deadline = left.record.asked().iter().filter_map(AskRecord::deadline).min();
-    task.report(|news| {
-        news.deadline = deadline;
-        if let Some(by_hand) = &round.by_hand {
-            news.elicitation_ids.clone_from(&by_hand.ids);
-        }
-    });
+pub(crate) fn report_to_task(task: &TaskLeg, record: &Record) {
+    let deadline = record.asked().iter().filter_map(AskRecord::deadline).min();
+    task.report(|news| news.deadline = deadline);
 }
 
 /// Returns the key of the task that this leg has become, if it was to become one: derived from the call and the leg, so that a

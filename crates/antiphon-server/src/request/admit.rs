@@ -244,6 +244,19 @@ impl<'a> Admitted<'a> {
         Ok(())
     }
 
+    /// Returns the record in a state that a leg of this call has sealed.
+    pub(crate) async fn sealed_record(
+        &self,
+        server: &Runtime,
+        state: &RawValue,
+    ) -> Result<Option<Record>, Refusal> {
+        let opened = open(server, &self.leg, self.principal(), state)?;
+        let Some(SpilledRecord { spilled, call, .. }) = opened.spilled else { return Ok(opened.record) };
+        // Boxed, because it would enlarge the future of every call.
+        let binding = self.leg.binding(self.principal());
+        Box::pin(spill::load(server, &binding, call, spilled)).await.map(Some)
+    }
+
     /// Returns the last Unix second at which the state could be accepted.
     pub(crate) fn accepted_until(&self) -> u64 {
         self.accepted_until

@@ -1,12 +1,13 @@
-//! A store of calls that is late: what a leg has told its task before its reply is stored is not lost.
+//! The time between the reply of a leg and its end in the task: the store of calls is late there, or the process stops.
 
 use crate::client::{TaskClient, text_of};
 use antiphon::{
-    Clock, Error, Form,
+    Clock, Error, Form, ManualClock,
+    seal::{KeyRing, SecretKey},
     server::{AskError, Ctx, Server},
     store::{
-        Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, MemoryStore, Micros, Owner,
-        StepRecord, StoreClock, StoreFuture, StoreReach, Swept, TaskStore,
+        Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, ManualStoreClock, MemoryStore,
+        Micros, Owner, StepRecord, StoreClock, StoreFuture, StoreReach, Swept, TaskStore,
     },
     tool,
 };
@@ -15,6 +16,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::{runtime::Runtime, sync::Notify};
 
 #[derive(Form, serde::Serialize, serde::Deserialize)]
 struct Name {
@@ -32,9 +34,9 @@ async fn hurry(ctx: &Ctx) -> Result<String, Error> {
     }
 }
 
-/// The store of calls stores each reply a second late.
+/// A store of calls that stores each reply a second late; or that of a process that stops when one is stored.
 #[derive(Debug)]
-struct Late(MemoryStore);
+struct Late(Arc<MemoryStore>, Option<Arc<Notify>>);
 
 impl CallStore for Late {
     fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
@@ -49,7 +51,12 @@ impl CallStore for Late {
     fn commit<'a>(&'a self, fence: &'a Fence, reply: &'a [u8]) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            self.0.commit(fence, reply).await
+            self.0.commit(fence, reply).await?;
+            if let Some(stored) = &self.1 {
+                stored.notify_one();
+                std::future::pending().await
+            }
+            Ok(())
         })
     }
     fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()> {
@@ -75,20 +82,77 @@ impl CallStore for Late {
     }
 }
 
+/// A process, and the runtime that drives it.
+struct Process {
+    runtime: Runtime,
+    client: TaskClient,
+}
+
+/// The clocks of all processes.
+struct World {
+    clock: Clock,
+    hand: ManualClock,
+    store: Arc<MemoryStore>,
+    store_hand: ManualStoreClock,
+}
+
+impl World {
+    fn new() -> Self {
+        let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+        let (store_clock, store_hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
+        Self { clock, hand, store: Arc::new(MemoryStore::new().clock(store_clock)), store_hand }
+    }
+
+    fn process(&self, stops: Option<Arc<Notify>>) -> Process {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.unwrap();
+        let _entered = runtime.enter();
+        let server = Server::builder("tasks", "1")
+            .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
+            .clock(self.clock.clone())
+            .shared_store(Arc::new(Late(Arc::clone(&self.store), stops)))
+            .single_instance()
+            .tool(hurry)
+            .build()
+            .unwrap();
+        drop(_entered);
+        Process { client: TaskClient::of(server), runtime }
+    }
+
+    fn advance(&self, time: Duration) {
+        self.hand.advance(time);
+        self.store_hand.advance(time);
+    }
+
+    /// An hour later, the question has expired.
+    fn expires(&self, process: &Process, id: &str) {
+        process.runtime.block_on(async {
+            process.client.asked(id, &["name"]).await;
+            self.advance(Duration::from_secs(3602));
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            assert_eq!(text_of(&process.client.status(id, "completed").await), "nobody");
+        });
+    }
+}
+
 #[test]
 fn a_question_expires_whose_round_was_stored_late() {
-    let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
-    let (store_clock, store_hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.unwrap().block_on(async {
-        let store = Late(MemoryStore::new().clock(store_clock));
-        let server = Server::builder("tasks", "1").clock(clock).store(store).tool(hurry).build().unwrap();
-        let client = TaskClient::of(server);
-        let id = client.task("hurry", json!({})).await;
-        client.asked(&id, &["name"]).await;
-        hand.advance(Duration::from_secs(3602));
-        store_hand.advance(Duration::from_secs(3602));
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(text_of(&client.status(&id, "completed").await), "nobody");
+    let world = World::new();
+    let process = world.process(None);
+    let id = process.runtime.block_on(process.client.task("hurry", json!({})));
+    world.expires(&process, &id);
+}
+
+/// The stored round is the reply to the leg that runs again.
+#[test]
+fn a_question_expires_whose_process_stopped_when_its_round_was_stored() {
+    let (world, stored) = (World::new(), Arc::new(Notify::new()));
+    let (first, second) = (world.process(Some(Arc::clone(&stored))), world.process(None));
+    let id = first.runtime.block_on(async {
+        let id = first.client.task("hurry", json!({})).await;
+        stored.notified().await;
+        id
     });
+    world.advance(Duration::from_secs(31));
+    world.expires(&second, &id);
 }
