@@ -121,6 +121,13 @@ impl Legs<'_> {
                 Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), shape),
                 None => return Err(RequestFault::Task { id }),
             },
+            // A session knows no `resultType`: the members of the extension beside the task mean nothing there.
+            (Ok(leg @ Leg::Task(..)), Some(TaskShape::Session)) => {
+                match LegacyCreateTaskResult::of(&result) {
+                    Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), TaskShape::Session),
+                    None => leg,
+                }
+            }
             (leg, _) => leg?,
         };
         if let Leg::Complete(result) = &leg

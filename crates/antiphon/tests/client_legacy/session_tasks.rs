@@ -174,6 +174,17 @@ async fn a_tool_that_requires_a_task_is_called_as_one() {
     }
 }
 
+/// Some servers send the members of the later extension beside the task: a session knows none of them.
+#[tokio::test(start_paused = true)]
+async fn a_task_with_the_members_of_the_extension_is_one_of_the_session() {
+    let mut both = task("working");
+    both["resultType"] = json!("task");
+    both["task"] = task("working");
+    let created = [Gets("tools/call", json!({"name": "research", "task": {}})), Answers("tools/call", both)];
+    let task = [created, polled("working"), polled("completed"), finished("done")];
+    check(true, steps([listed("required")].into_iter().chain(task))).await;
+}
+
 /// A call that the client does not send as a task has the result that came.
 #[tokio::test(start_paused = true)]
 async fn other_tools_are_called_without_a_task() {
