@@ -26,8 +26,6 @@ pub(crate) fn client(case: &Case, rounds: &Rounds, transport: Arc<dyn Transport>
     let (rounds, answers) = (rounds.clone(), Arc::new(case.answers.clone()));
     let (sample, roots) = (case.sample.clone().unwrap_or_default(), case.roots.clone());
     Client::builder("antiphon-interop-table", env!("CARGO_PKG_VERSION"))
-        // A task of a server that reports no changes is polled all the same.
-        .task_notifications(true)
         .on_round(move |round| {
             rounds.add(round.asks.iter().map(|(key, _)| key.to_owned()).collect());
             async { RoundDecision::go() }
