@@ -106,7 +106,7 @@ async fn a_workflow_that_its_instance_does_not_run_any_more_runs_again() {
     first.drains().await;
 }
 
-/// What the upkeep does for others may wait for the database for long.
+/// The work of the upkeep for others may wait for the database for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_sends_heartbeats_while_its_upkeep_waits() {
     let server = Server::start("dbos-heartbeat");

@@ -1,4 +1,4 @@
-//! What a leg shows while it runs: it is not lost. If the task goes to another instance meanwhile, it shows nothing any more, and
+//! The snapshots that a leg shows while it runs are not lost. If the task goes to another instance meanwhile, it shows nothing any more, and
 //! its result does not count.
 
 use crate::{LIMIT, connect, postgres_server::Server};

@@ -88,15 +88,15 @@ struct Process {
     client: TaskClient,
 }
 
-/// The clocks of all processes.
-struct World {
+/// The clocks of all processes, and their store.
+struct Clocks {
     clock: Clock,
     hand: ManualClock,
     store: Arc<MemoryStore>,
     store_hand: ManualStoreClock,
 }
 
-impl World {
+impl Clocks {
     fn new() -> Self {
         let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
         let (store_clock, store_hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
@@ -137,22 +137,22 @@ impl World {
 
 #[test]
 fn a_question_expires_whose_round_was_stored_late() {
-    let world = World::new();
-    let process = world.process(None);
+    let clocks = Clocks::new();
+    let process = clocks.process(None);
     let id = process.runtime.block_on(process.client.task("hurry", json!({})));
-    world.expires(&process, &id);
+    clocks.expires(&process, &id);
 }
 
 /// The stored round is the reply to the leg that runs again.
 #[test]
 fn a_question_expires_whose_process_stopped_when_its_round_was_stored() {
-    let (world, stored) = (World::new(), Arc::new(Notify::new()));
-    let (first, second) = (world.process(Some(Arc::clone(&stored))), world.process(None));
+    let (clocks, stored) = (Clocks::new(), Arc::new(Notify::new()));
+    let (first, second) = (clocks.process(Some(Arc::clone(&stored))), clocks.process(None));
     let id = first.runtime.block_on(async {
         let id = first.client.task("hurry", json!({})).await;
         stored.notified().await;
         id
     });
-    world.advance(Duration::from_secs(31));
-    world.expires(&second, &id);
+    clocks.advance(Duration::from_secs(31));
+    clocks.expires(&second, &id);
 }
