@@ -276,15 +276,14 @@ async fn store(file: &std::path::Path) {
             "final" => TaskNext::Final(day * 10),
             "crashes" => {
                 tasks.send(task, b"message", &limits).await.unwrap();
-                for _ in 0..12 {
+                let pause = Duration::from_millis(1);
+                for run in 0..12 {
                     let fence = claim(task).await;
-                    let update = TaskUpdate {
-                        snapshot: snapshot.clone(),
-                        taken: 0,
-                        next: TaskNext::Pauses(day),
-                        keeps_lease: false,
-                    };
+                    let next = TaskNext::Pauses(if run < 11 { pause } else { day });
+                    let update =
+                        TaskUpdate { snapshot: snapshot.clone(), taken: 0, next, keeps_lease: false };
                     tasks.update(&fence, &update).await.unwrap();
+                    hand.advance(pause);
                 }
                 continue;
             }
