@@ -1,5 +1,8 @@
 //! Measures the engine: the creation of a task, `get`, and the time from an answer to its end, beside an INSERT and a SELECT of the
 //! same bytes. The argument is the URL of a database. The task waits for one message and ends.
+//!
+//! With a number as the second argument it measures as many tasks that wait: the memory of each in the process, and the time from an
+//! answer to one of them until it has ended.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,18 +12,20 @@
 
 use antiphon_dbos::{DbosOptions, DbosTasks};
 use antiphon_store::{
-    LegControl, NewTask, Owner, TaskAction, TaskDecision, TaskEngine as _, TaskFuture, TaskKey, TaskLimits,
-    TaskMessage, TaskProgram,
+    LegControl, NewTask, Owner, TaskAction, TaskDecision, TaskEngine, TaskFuture, TaskKey, TaskLimits,
+    TaskMessage, TaskProgram, TaskState,
 };
 use sqlx::{Connection as _, PgConnection};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 const ROUNDS: u32 = 200;
 const SNAPSHOT: usize = 2000;
+/// The creations at the same time of tasks that wait.
+const AT_ONCE: usize = 16;
 
 struct OneMessage;
 
@@ -46,27 +51,48 @@ fn report(name: &str, mut times: Vec<Duration>) {
     println!("{name}: {:.2} ms", times[times.len() / 2].as_secs_f64() * 1000.0);
 }
 
+/// Returns a task with a new key.
+fn new_task(number: u32) -> NewTask {
+    let mut key = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos().to_be_bytes();
+    key[..4].copy_from_slice(&number.to_be_bytes());
+    let owner = Owner::from_bytes([1; 16]);
+    NewTask { task: TaskKey::from_bytes(key), owner, snapshot: vec![b'a'; SNAPSHOT], ttl: None }
+}
+
 #[tokio::main]
 async fn main() {
     let url = std::env::args().nth(1).unwrap();
+    let waiting: Option<u32> = std::env::args().nth(2).map(|number| number.parse().unwrap());
     let engine = DbosTasks::connect(&url, DbosOptions::default().schema("antiphon_cost")).await.unwrap();
+    let engine = Arc::new(engine);
     let changed = Arc::new(Notify::new());
     let notified = Arc::clone(&changed);
     engine.subscribe(Box::new(move |_| notified.notify_one()));
     let program: Arc<dyn TaskProgram> = Arc::new(OneMessage);
     engine.begin(Arc::downgrade(&program));
-    let limits = TaskLimits::default();
-    let random = |number: u32| {
-        let time = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos().to_be_bytes();
-        let mut key = time;
-        key[..4].copy_from_slice(&number.to_be_bytes());
-        TaskKey::from_bytes(key)
-    };
+    match waiting {
+        Some(number) => wait(&engine, &changed, number).await,
+        None => {
+            one_by_one(&*engine, &changed).await;
+            raw(&url).await;
+        }
+    }
+    engine.drain();
+    engine.idle().await;
+}
+
+/// Returns limits that an earlier run of this program, whose tasks still wait, has not reached.
+fn unlimited() -> TaskLimits {
+    TaskLimits::default().tasks_of_owner(usize::MAX).tasks(usize::MAX)
+}
+
+/// Measures one task after the other.
+async fn one_by_one(engine: &dyn TaskEngine, changed: &Notify) {
+    let limits = unlimited();
     let mut times = [const { Vec::new() }; 4];
     for number in 0..ROUNDS + 20 {
-        let task = random(number);
-        let new =
-            NewTask { task, owner: Owner::from_bytes([1; 16]), snapshot: vec![b'a'; SNAPSHOT], ttl: None };
+        let new = new_task(number);
+        let task = new.task;
         let begin = Instant::now();
         engine.start(&new, &limits).await.unwrap();
         let created = begin.elapsed();
@@ -96,9 +122,60 @@ async fn main() {
     report("get", got);
     report("answer, until it is durable", sent);
     report("answer, until the task has ended", ended);
-    raw(&url).await;
-    engine.drain();
-    engine.idle().await;
+}
+
+/// Measures tasks that wait at the same time.
+async fn wait(engine: &Arc<DbosTasks>, changed: &Notify, number: u32) {
+    let limits = unlimited();
+    // One task is over: dbos is launched then, and its pools have their connections.
+    answer(&**engine, changed, start(engine, new_task(0), limits).await, &limits).await;
+    let (before, begin) = (memory(), Instant::now());
+    let (mut tasks, mut creations) = (Vec::new(), JoinSet::new());
+    for at in 1..=number {
+        if creations.len() == AT_ONCE {
+            tasks.extend(creations.join_next().await.unwrap());
+        }
+        let engine = Arc::clone(engine);
+        creations.spawn(async move { start(&engine, new_task(at), limits).await });
+    }
+    tasks.extend(creations.join_all().await);
+    println!("{number} created: {:.1} s", begin.elapsed().as_secs_f64());
+    let waits = async || {
+        let all = engine.list(usize::MAX).await.unwrap();
+        all.iter().filter(|task| task.state == TaskState::Waits).count()
+    };
+    while waits().await < tasks.len() {
+        sleep(Duration::from_millis(500)).await;
+    }
+    println!("all of them wait: {:.1} s", begin.elapsed().as_secs_f64());
+    println!("memory of each: {:.1} KiB", (memory() - before) / f64::from(number));
+    let mut times = Vec::new();
+    for task in tasks.iter().step_by(tasks.len().div_ceil(ROUNDS as usize)) {
+        times.push(answer(&**engine, changed, *task, &limits).await);
+    }
+    report("answer to one of them, until it has ended", times);
+}
+
+async fn start(engine: &DbosTasks, new: NewTask, limits: TaskLimits) -> TaskKey {
+    engine.start(&new, &limits).await.unwrap();
+    new.task
+}
+
+/// Answers a task. Returns the time until it has ended.
+async fn answer(engine: &dyn TaskEngine, changed: &Notify, task: TaskKey, limits: &TaskLimits) -> Duration {
+    let begin = Instant::now();
+    engine.send(task, &[b'a'; 500], limits).await.unwrap();
+    while !engine.get(task).await.unwrap().unwrap().is_final {
+        changed.notified().await;
+    }
+    begin.elapsed()
+}
+
+/// Returns the memory of this process that no file has, in KiB.
+fn memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 /// Measures one INSERT and one SELECT.

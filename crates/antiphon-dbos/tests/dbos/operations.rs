@@ -49,3 +49,25 @@ async fn wrong_options_and_unreachable_databases_are_errors() {
     assert_eq!(engine.start(&task(None), &TaskLimits::default()).await.unwrap(), TaskCreated::First);
     assert_eq!(other.get(task(None).task).await.unwrap(), None);
 }
+
+/// The statement in the documentation of the crate.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_statement_for_the_operator_lists_the_tasks_that_need_somebody() {
+    let text = include_str!("../../src/lib.md");
+    let statement = text.split("```sql\n").nth(1).unwrap().split("```").next().unwrap();
+    let server = Server::start("dbos-stuck");
+    let engine = connect(&server, DbosOptions::default()).await;
+    engine.start(&task(None), &TaskLimits::default()).await.unwrap();
+    let listed = async || server.number(&format!("SELECT count(*) FROM ({statement}) AS listed")).await;
+    assert_eq!(listed().await, 0, "a young task");
+    let tasks = "antiphon_tasks.antiphon_tasks_1";
+    server.execute(&format!("UPDATE {tasks} SET changed_at = now() - interval '2 minutes'")).await;
+    assert_eq!(listed().await, 1, "nobody runs it");
+    server.execute(&format!("UPDATE {tasks} SET state = 2")).await;
+    assert_eq!(listed().await, 0, "it waits");
+    let workflow = "INSERT INTO antiphon_tasks.workflow_status (workflow_uuid, status, recovery_attempts)";
+    server.execute(&format!("{workflow} SELECT encode(task, 'hex'), 'PENDING', 11 FROM {tasks}")).await;
+    assert_eq!(listed().await, 1, "its instance dies each time");
+    server.execute(&format!("UPDATE {tasks} SET state = 3")).await;
+    assert_eq!(listed().await, 0, "it is over");
+}
