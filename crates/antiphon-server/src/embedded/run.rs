@@ -7,7 +7,8 @@ use antiphon_store::{
     TaskNext, TaskProgram, TaskUpdate, Written, mutant::is_mutant,
 };
 use antiphon_wire::escaped;
-use std::{future::Future, sync::Arc, time::Duration};
+use futures_util::future::{Either, select};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// The number of attempts to write a snapshot, and the pause after the first one.
@@ -146,7 +147,8 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a leg. Meanwhile, its questions and its progress are shown, and a message ends it at the next opportunity.
+    /// Runs a leg. Meanwhile, its questions and its progress are shown, and a message ends it at the next opportunity. The leg goes on
+    /// while the store is late: its call would lose its lease.
     async fn leg(&mut self) -> TaskDecision {
         let control = Arc::new(LegControl::new());
         self.active.set_leg(Some(Arc::clone(&control)));
@@ -161,11 +163,17 @@ impl Run<'_> {
                 end = &mut leg => break end,
                 shown = control.shown() => {
                     self.snapshot = shown;
-                    let _ = self.write(TaskNext::Runs, 0, true).await;
+                    let mut written = pin!(self.write(TaskNext::Runs, 0, true));
+                    if let Either::Left((end, written)) = select(&mut leg, &mut written).await {
+                        let _ = written.await;
+                        break end;
+                    }
                 }
                 () = self.active.message.notified() => {
-                    if self.has_messages().await {
-                        control.end_soon();
+                    match select(&mut leg, pin!(self.has_messages())).await {
+                        Either::Left((end, _)) => break end,
+                        Either::Right((has_messages, _)) if has_messages => control.end_soon(),
+                        Either::Right(_) => {}
                     }
                 }
             }
