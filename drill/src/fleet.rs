@@ -104,7 +104,7 @@ impl Fleet {
         let input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().ok_or("a server has no output")?).lines();
         let address = lines.next_line().await?.ok_or("a server did not start")?.parse()?;
-        let process = child.id().unwrap_or_default();
+        let process = child.id().ok_or("a server did not start")?;
         lock(&self.addresses)[place] = Place { address: Some((address, process)), keys_read };
         let (history, places) = (Arc::clone(&self.history), Arc::clone(&self.addresses));
         tokio::spawn(async move {
@@ -124,11 +124,16 @@ impl Fleet {
         Ok(child)
     }
 
-    /// Does something to the process in a place, and starts another one where it ended.
+    /// Does something to the process in a place, and starts another one where it ended. If that one does not start, the next fault in
+    /// the place starts one.
     pub(crate) async fn fault(&self, place: usize, kind: FaultKind, pause: Duration) -> Result<()> {
         let mut held = self.places[place].lock().await;
         let Some(child) = held.as_mut() else { return Ok(()) };
-        let process = child.id().unwrap_or_default();
+        let Some(process) = child.id() else {
+            // Its successor did not start: the store was away for too long.
+            *held = Some(self.spawn(place).await?);
+            return Ok(());
+        };
         let fault = self.faults.begin(kind, Some(process));
         match kind {
             FaultKind::Pause => {
@@ -172,7 +177,9 @@ impl Fleet {
         let fault = self.faults.begin(FaultKind::Blackout, None);
         for (place, child) in held.iter_mut().enumerate() {
             let Some(child) = child.as_mut() else { return Ok(()) };
-            child.kill().await?;
+            if child.id().is_some() {
+                child.kill().await?;
+            }
             lock(&self.addresses)[place].address = None;
         }
         tokio::time::sleep(time).await;

@@ -78,7 +78,11 @@ impl Schedule {
             };
             let (fleet, pause) = (Arc::clone(&self.fleet), self.pause());
             // A pause does not keep other processes from their faults.
-            let task = tokio::spawn(async move { fleet.fault(place, kind, pause).await });
+            let task = tokio::spawn(async move {
+                if let Err(error) = fleet.fault(place, kind, pause).await {
+                    eprintln!("a fault of a process failed: {error}");
+                }
+            });
             if kind == FaultKind::Kill {
                 let _ = task.await;
             }
