@@ -86,7 +86,13 @@ impl TaskLeg {
     /// which may take a while.
     pub(crate) fn take_shown(&self) -> LegNews {
         let mut news = self.news();
-        LegNews { questions: news.questions.take(), status: news.status.take(), ..LegNews::default() }
+        LegNews {
+            questions: news.questions.take(),
+            // Those of the questions, which may also be in the reply.
+            elicitation_ids: news.elicitation_ids.clone(),
+            status: news.status.take(),
+            ..LegNews::default()
+        }
     }
 
     /// Takes all news, at the end of the leg.

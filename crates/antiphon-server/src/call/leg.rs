@@ -37,9 +37,6 @@ pub(crate) async fn run<T: Send + 'static>(
     let mut input = match receive(server, &mut admitted)? {
         LegStart::Enter(input) => input,
         LegStart::AskAgain(requests, record) => {
-            if let Some(task) = admitted.leg().caller.task {
-                leg_end::report_to_task(task, &record);
-            }
             let permit = admitted.permit(requests)?;
             return admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired);
         }

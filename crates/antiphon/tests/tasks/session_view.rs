@@ -7,7 +7,7 @@ use crate::{
 };
 use antiphon::{
     Error, Form,
-    server::{Ctx, Limits, Server},
+    server::{Ask, Ctx, InputRequired, Limits, Reply, Server, State},
     store::{MemoryTasks, Micros, StoreClock},
     tool,
 };
@@ -50,6 +50,30 @@ async fn announced(ctx: &Ctx) -> Result<String, Error> {
     Ok("paid".to_owned())
 }
 
+/// The same, while a step runs.
+#[tool(task = "required")]
+async fn announced_beside_a_step(ctx: &Ctx, gate: State<Gate>) -> Result<String, Error> {
+    let page = ctx.elicit_url("Pay.", |_| "https://pay.example/7".to_owned()).id("payment-7");
+    let step = ctx.step("work", async |_| {
+        gate.0.0.acquire().await.unwrap().forget();
+        Ok(())
+    });
+    let (paid, worked) = tokio::join!(page, step);
+    paid?;
+    worked?;
+    Ok("paid".to_owned())
+}
+
+/// The same, with a question that is returned.
+#[tool(task = "required")]
+async fn announced_by_hand(ctx: &Ctx) -> Result<Reply<String>, Error> {
+    let ask = Ask::url("page", "Pay.", "https://pay.example/7").id("payment-7");
+    Ok(match ctx.url(&ask) {
+        None => Reply::from(InputRequired::ask(ask)),
+        Some(_) => Reply::Complete("paid".to_owned()),
+    })
+}
+
 /// Answers at once.
 #[tool]
 async fn echo(text: String) -> String {
@@ -68,6 +92,8 @@ fn server_with(gate: Gate) -> Server {
             .tool(order)
             .tool(pay)
             .tool(announced)
+            .tool(announced_beside_a_step)
+            .tool(announced_by_hand)
             .tool(fail)
             .tool(panics)
             .tool(work)
@@ -310,19 +336,23 @@ async fn a_page_to_open_has_an_id() {
 
 #[tokio::test(start_paused = true)]
 async fn the_client_is_told_that_the_work_behind_a_page_is_finished() {
-    let server = server();
-    let mut session = SessionClient::open(&server).await;
-    assert!(!server.elicitation_complete("payment-7"));
-    let id = session.task("announced", json!({})).await;
-    let result = session.begin("tasks/result", json!({"taskId": id})).await;
-    let asked = session.asked().await;
-    assert_eq!(asked["params"]["elicitationId"], "payment-7", "{asked}");
-    assert!(server.elicitation_complete("payment-7"));
-    session.answer(&asked, json!({"action": "accept"})).await;
-    assert_eq!(session.reply(result).await["result"]["content"][0]["text"], "paid");
-    let told = |note: &&Value| note["method"] == "notifications/elicitation/complete";
-    let told: Vec<&Value> = session.notified.iter().filter(told).map(|note| &note["params"]).collect();
-    assert_eq!(told, [&json!({"elicitationId": "payment-7"})]);
+    for tool in ["announced", "announced_beside_a_step", "announced_by_hand"] {
+        let gate = gate();
+        let server = server_with(gate.clone());
+        let mut session = SessionClient::open(&server).await;
+        assert!(!server.elicitation_complete("payment-7"));
+        let id = session.task(tool, json!({})).await;
+        let result = session.begin("tasks/result", json!({"taskId": id})).await;
+        let asked = session.asked().await;
+        assert_eq!(asked["params"]["elicitationId"], "payment-7", "{tool}: {asked}");
+        assert!(server.elicitation_complete("payment-7"));
+        gate.0.add_permits(1);
+        session.answer(&asked, json!({"action": "accept"})).await;
+        assert_eq!(session.reply(result).await["result"]["content"][0]["text"], "paid", "{tool}");
+        let told = |note: &&Value| note["method"] == "notifications/elicitation/complete";
+        let told: Vec<&Value> = session.notified.iter().filter(told).map(|note| &note["params"]).collect();
+        assert_eq!(told, [&json!({"elicitationId": "payment-7"})], "{tool}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

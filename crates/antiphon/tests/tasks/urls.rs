@@ -1,8 +1,8 @@
 //! Questions in a task that send a person to a page.
 
-use crate::client::{TaskClient, client, text_of};
+use crate::client::{TaskClient, accept, client, text_of};
 use antiphon::{
-    Clock, Error,
+    Clock, Error, Form,
     server::{Ctx, State, TaskOptions, UrlRef},
     tool,
 };
@@ -14,6 +14,12 @@ use std::{
     },
     time::{Duration, SystemTime},
 };
+
+#[derive(Form, serde::Serialize, serde::Deserialize)]
+struct Name {
+    /// Name
+    name: String,
+}
 
 /// The page: if the person has finished there, and how often a task has looked.
 #[derive(Clone, Default)]
@@ -114,6 +120,31 @@ async fn a_reference_is_valid_as_long_as_the_task_exists() {
         let verified = UrlRef::verify(&client.server, reference, None);
         assert_eq!(verified.is_ok(), is_valid, "a task of {ttl} hours, after {hours}");
     }
+}
+
+/// Asks for a name, and to open a page.
+#[tool(task = "required")]
+async fn both(ctx: &Ctx) -> Result<String, Error> {
+    let page = ctx.elicit_url("Please sign.", |reference| format!("https://sign.example/{reference}"));
+    let (name, signed) = tokio::join!(ctx.elicit::<Name>("Who?"), page);
+    signed?;
+    Ok(name?.name)
+}
+
+/// The leg with another answer, days later, shows the same page under the same key.
+#[tokio::test(start_paused = true)]
+async fn a_page_stays_the_same_for_longer_than_a_day() {
+    let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+    let options = TaskOptions::default().ttl(Duration::from_secs(72 * 3600));
+    let client = client(|server| server.clock(clock).task_options(options).tool(both));
+    let id = client.task("both", json!({})).await;
+    let first = client.asked(&id, &["name", "url"]).await;
+    hand.advance(Duration::from_secs(48 * 3600));
+    client.update(&id, json!({"name": accept(json!({"name": "Anna"}))})).await;
+    let second = client.asked(&id, &["url"]).await;
+    assert_eq!(url(&second, "url"), url(&first, "url"));
+    client.update(&id, json!({"url": agreed()})).await;
+    assert_eq!(text_of(&client.status(&id, "completed").await), "Anna");
 }
 
 #[tokio::test(start_paused = true)]
