@@ -1,10 +1,7 @@
 //! The start and the end of each step are stored: a leg whose run died goes on.
 
 use super::*;
-use antiphon::store::{
-    Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreFuture, StoreReach,
-    Swept,
-};
+use crate::common::late_store::{LateStore, Moment};
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
@@ -341,48 +338,12 @@ async fn a_reply_that_cannot_be_committed_does_not_leave() {
 }
 
 /// A store whose confirmations of [`append`](CallStore::append) and [`renew`](CallStore::renew) arrive after 40 seconds.
-#[derive(Debug)]
-struct Late(Arc<dyn CallStore>);
-
-fn late<'a, T: Send + 'a>(operation: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-    Box::pin(async {
-        let done = operation.await;
-        tokio::time::sleep(Duration::from_secs(40)).await;
-        done
+fn late(store: Arc<dyn CallStore>) -> Arc<dyn CallStore> {
+    LateStore::new(store, async |moment| {
+        if matches!(moment, Moment::AfterAppend | Moment::AfterRenew) {
+            tokio::time::sleep(Duration::from_secs(40)).await;
+        }
     })
-}
-
-impl CallStore for Late {
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
-        self.0.claim(request)
-    }
-    fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()> {
-        late(self.0.renew(fence, lease))
-    }
-    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
-        late(self.0.append(fence, record))
-    }
-    fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()> {
-        self.0.commit(fence, outcome)
-    }
-    fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()> {
-        self.0.release(fence)
-    }
-    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
-        self.0.load(call)
-    }
-    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest> {
-        self.0.put(blob, keep, owner)
-    }
-    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
-        self.0.get(digest)
-    }
-    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
-        self.0.sweep(limit)
-    }
-    fn reach(&self) -> StoreReach {
-        self.0.reach()
-    }
 }
 
 /// The first run has stored the start of its step, and its connection is too slow: until it knows that, its lease has ended,
@@ -404,7 +365,7 @@ async fn a_step_whose_start_is_confirmed_after_the_lease_does_not_run() {
         })
     };
     let other = write_ahead(charging(&effects), &store);
-    let slow = write_ahead(charging(&effects), &(Arc::new(Late(store)) as Arc<dyn CallStore>));
+    let slow = write_ahead(charging(&effects), &late(store));
     let mut call = ToolCall::new(json!({}));
     call.leg(&other, Value::Null).await;
     let takes_over = async {

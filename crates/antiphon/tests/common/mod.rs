@@ -8,6 +8,7 @@
 )]
 
 pub mod gate;
+pub mod late_store;
 pub mod leak_check;
 pub mod lines;
 pub mod log;

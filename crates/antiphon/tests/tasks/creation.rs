@@ -1,14 +1,14 @@
 //! The reply that creates a task: a process stops after the task was created, and before its reply is stored.
 
-use crate::client::{TaskClient, accept, text_of};
+use crate::{
+    client::{TaskClient, accept, text_of},
+    common::late_store::{LateStore, Moment},
+};
 use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
     server::{Ctx, Server},
-    store::{
-        Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, MemoryStore, Micros, Owner,
-        StepRecord, StoreClock, StoreFuture, StoreReach, Swept,
-    },
+    store::{CallStore, MemoryStore, Micros, StoreClock},
     tool,
 };
 use serde_json::json;
@@ -30,43 +30,12 @@ async fn promoted(ctx: &Ctx) -> Result<String, Error> {
 }
 
 /// The store of a process that stops before a reply is stored.
-#[derive(Debug)]
-struct Stopped(Arc<MemoryStore>);
-
-impl CallStore for Stopped {
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
-        self.0.claim(request)
-    }
-    fn renew<'a>(&'a self, _: &'a Fence, _: Duration) -> StoreFuture<'a, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
-        self.0.append(fence, record)
-    }
-    fn commit<'a>(&'a self, _: &'a Fence, _: &'a [u8]) -> StoreFuture<'a, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn release<'a>(&'a self, _: &'a Fence) -> StoreFuture<'a, ()> {
-        Box::pin(std::future::pending())
-    }
-    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
-        self.0.load(call)
-    }
-    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest> {
-        self.0.put(blob, keep, owner)
-    }
-    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
-        self.0.get(digest)
-    }
-    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
-        self.0.sweep(limit)
-    }
-    fn tasks(&self) -> Option<Arc<dyn antiphon::store::TaskStore>> {
-        self.0.tasks()
-    }
-    fn reach(&self) -> StoreReach {
-        self.0.reach()
-    }
+fn stopped(store: Arc<MemoryStore>) -> Arc<dyn CallStore> {
+    LateStore::new(store, async |moment| {
+        if matches!(moment, Moment::BeforeRenew | Moment::BeforeCommit | Moment::BeforeRelease) {
+            std::future::pending().await
+        }
+    })
 }
 
 fn client(store: Arc<dyn CallStore>) -> TaskClient {
@@ -82,7 +51,7 @@ fn client(store: Arc<dyn CallStore>) -> TaskClient {
 async fn a_task_waits_for_the_reply_that_creates_it() {
     let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
     let store = Arc::new(MemoryStore::new().clock(clock));
-    let (first, second) = (client(Arc::new(Stopped(Arc::clone(&store)))), client(store));
+    let (first, second) = (client(stopped(Arc::clone(&store))), client(store));
     let round = second.call("promoted", json!({})).await;
     let state = &round["result"]["requestState"];
     let answers = json!({"name": accept(json!({"name": "Anna"}))});

@@ -1,14 +1,14 @@
 //! The time between the reply of a leg and its end in the task: the store of calls is late there, or the process stops.
 
-use crate::client::{TaskClient, text_of};
+use crate::{
+    client::{TaskClient, text_of},
+    common::late_store::{LateStore, Moment},
+};
 use antiphon::{
     Clock, Error, Form, ManualClock,
     seal::{KeyRing, SecretKey},
     server::{AskError, Ctx, Server},
-    store::{
-        Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, ManualStoreClock, MemoryStore,
-        Micros, Owner, StepRecord, StoreClock, StoreFuture, StoreReach, Swept, TaskStore,
-    },
+    store::{CallStore, ManualStoreClock, MemoryStore, Micros, StoreClock},
     tool,
 };
 use serde_json::json;
@@ -35,51 +35,20 @@ async fn hurry(ctx: &Ctx) -> Result<String, Error> {
 }
 
 /// A store of calls that stores each reply a second late; or that of a process that stops when one is stored.
-#[derive(Debug)]
-struct Late(Arc<MemoryStore>, Option<Arc<Notify>>);
-
-impl CallStore for Late {
-    fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim> {
-        self.0.claim(request)
-    }
-    fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()> {
-        self.0.renew(fence, lease)
-    }
-    fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended> {
-        self.0.append(fence, record)
-    }
-    fn commit<'a>(&'a self, fence: &'a Fence, reply: &'a [u8]) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            self.0.commit(fence, reply).await?;
-            if let Some(stored) = &self.1 {
-                stored.notify_one();
-                std::future::pending().await
+fn late(store: Arc<MemoryStore>, stops: Option<Arc<Notify>>) -> Arc<dyn CallStore> {
+    LateStore::new(store, move |moment| {
+        let stops = stops.clone();
+        async move {
+            match (moment, stops) {
+                (Moment::BeforeCommit, _) => tokio::time::sleep(Duration::from_secs(1)).await,
+                (Moment::AfterCommit, Some(stored)) => {
+                    stored.notify_one();
+                    std::future::pending().await
+                }
+                _ => {}
             }
-            Ok(())
-        })
-    }
-    fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()> {
-        self.0.release(fence)
-    }
-    fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>> {
-        self.0.load(call)
-    }
-    fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest> {
-        self.0.put(blob, keep, owner)
-    }
-    fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
-        self.0.get(digest)
-    }
-    fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
-        self.0.sweep(limit)
-    }
-    fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
-        self.0.tasks()
-    }
-    fn reach(&self) -> StoreReach {
-        self.0.reach()
-    }
+        }
+    })
 }
 
 /// A process, and the runtime that drives it.
@@ -110,7 +79,7 @@ impl Clocks {
         let server = Server::builder("tasks", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
             .clock(self.clock.clone())
-            .shared_store(Arc::new(Late(Arc::clone(&self.store), stops)))
+            .shared_store(late(Arc::clone(&self.store), stops))
             .single_instance()
             .tool(hurry)
             .build()
