@@ -99,9 +99,8 @@ where
         .max_frame_size(FRAME)
         .max_send_buf_size(PIECE)
         .serve_connection(TokioIo::new(stream), service);
-    let idle = Some(options.header_timeout);
     // The error is in the log already.
-    let _ = until.run(connection, |connection| connection.graceful_shutdown(), idle).await;
+    let _ = until.run(connection, |connection| connection.graceful_shutdown(), options.header_timeout).await;
     None
 }
 

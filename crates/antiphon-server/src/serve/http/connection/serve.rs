@@ -12,7 +12,7 @@ use crate::{
 };
 use antiphon_wire::escaped;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use socket2::{SockRef, TcpKeepalive};
 use std::{io, sync::atomic::Ordering, time::Duration};
 use tokio::{
@@ -68,13 +68,13 @@ pub(super) async fn serve_stream(
     };
     let service = ConnectionService::new(service, place.connection());
     let unread = service.unread();
+    // Without hyper's limit of time for a head, which costs a timer and one more read for each request: `until` has one timer
+    // for the connection.
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
         .max_header_size(max_head)
         .max_buf_size(max_head.max(MIN_BUFFER))
         .serve_connection(TokioIo::new(stream), service);
-    let ended = until.run(connection, |connection| connection.graceful_shutdown(), None).await;
+    let ended = until.run(connection, |connection| connection.graceful_shutdown(), header_timeout).await;
     unread.load(Ordering::Relaxed) || ended.is_err_and(|error| error.is_parse_too_large())
 }
 

@@ -273,11 +273,12 @@ impl Connection {
         .await;
     }
 
-    /// Waits until the connection has had no request for this time.
+    /// Waits until the connection has had no request for this time. A response that waits for the client to read belongs to
+    /// its request.
     pub(crate) async fn idle_for(&self, limit: Duration) {
         loop {
             let idle = match self.requests.load(Ordering::SeqCst) {
-                0 => {
+                0 if !self.is_blocked() => {
                     let since = self.idle_since.load(Ordering::Relaxed);
                     Duration::from_millis(self.table.now().saturating_sub(since))
                 }
@@ -308,6 +309,7 @@ impl Connection {
         if self.is_blocked.load(Ordering::Relaxed) != is_blocked {
             self.is_blocked.store(is_blocked, Ordering::Relaxed);
             if !is_blocked {
+                self.idle_since.store(self.table.now(), Ordering::Relaxed);
                 self.table.notify();
             }
         }

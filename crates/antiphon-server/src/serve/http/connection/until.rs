@@ -42,12 +42,12 @@ impl<'a> Until<'a> {
     }
 
     /// Runs a connection to its end. `shut_down` ends it once its requests have ended; `idle_timeout` limits the time
-    /// without a request.
+    /// without a request: until the first one, until the next, and in both cases until its head is complete.
     pub(super) async fn run<C>(
         &mut self,
         connection: C,
         shut_down: impl Fn(Pin<&mut C>),
-        idle_timeout: Option<Duration>,
+        idle_timeout: Duration,
     ) -> hyper::Result<()>
     where
         C: Future<Output = hyper::Result<()>>,
@@ -64,9 +64,10 @@ impl<'a> Until<'a> {
                 let time = if state.is_blocked() { *write_timeout } else { EVICTION_TIME };
                 timeout(time, connection).await.unwrap_or(Ok(()))
             }
-            () = state.idle_for(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {
+            () = state.idle_for(idle_timeout) => {
                 shut_down(connection.as_mut());
-                timeout(idle_timeout.unwrap_or_default(), connection).await.unwrap_or(Ok(()))
+                // For the frames that end HTTP/2. HTTP/1.1 waits for the rest of a head that comes too late.
+                timeout(EVICTION_TIME, connection).await.unwrap_or(Ok(()))
             }
             () = drained(draining) => {
                 shut_down(connection.as_mut());
