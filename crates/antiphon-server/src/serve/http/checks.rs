@@ -39,7 +39,11 @@ use crate::{
     Request,
     serve::http::{
         HttpOptions,
-        header_names::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+        fields::{Field, Repeated, find},
+        header_names::{
+            ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, MCP_METHOD, MCP_NAME,
+            MCP_PROTOCOL_VERSION, MCP_SESSION_ID, ORIGIN, TRANSFER_ENCODING,
+        },
         rejection::Rejection,
     },
 };
@@ -47,7 +51,9 @@ use antiphon_wire::{
     ErrorCode, ErrorObject, ProtocolVersion,
     header::{self, params::ParamHeaders},
 };
-use http::{HeaderMap, HeaderName, Method, StatusCode, header as name, request::Parts};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts, uri::Authority,
+};
 use serde_json::{Value, value::RawValue};
 use std::borrow::Cow;
 
@@ -68,45 +74,57 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
         };
         return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text).about(&parts.method));
     }
-    if content_length(&parts.headers).is_some_and(|length| length > options.max_body as u64) {
+    let [length, transfer_coding, content_coding, content_type, host, origin, accept] = find(
+        &parts.headers,
+        [&CONTENT_LENGTH, &TRANSFER_ENCODING, &CONTENT_ENCODING, &CONTENT_TYPE, &HOST, &ORIGIN, &ACCEPT],
+    );
+    if parsed_length(length.first()).is_some_and(|length| length > options.max_body as u64) {
         return Err(too_large(options));
     }
-    check_codings(&parts.headers)?;
-    if is_post && !is_json(&parts.headers) {
+    check_codings(&parts.headers, transfer_coding, content_coding)?;
+    if is_post && !content_type.first().is_some_and(is_json) {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
-    check_host(parts, options)?;
+    check_hosts(parts, host, options)?;
     // > If the `Origin` header is present and invalid, servers **MUST** respond with HTTP 403 Forbidden.
-    let mut origins = parts.headers.get_all(name::ORIGIN).iter();
-    match (origins.next(), origins.next()) {
-        (None, _) => {}
-        (Some(origin), None) if options.knows_origin(origin) => {}
-        (Some(origin), _) => {
-            return Err(origin_not_allowed().about(&String::from_utf8_lossy(origin.as_bytes())));
+    match origin.single() {
+        Ok(None) => {}
+        Ok(Some(origin)) if options.knows_origin(origin) => {}
+        Ok(Some(_)) | Err(Repeated) => {
+            let origin = origin.first().map_or(&b""[..], HeaderValue::as_bytes);
+            return Err(origin_not_allowed().about(&String::from_utf8_lossy(origin)));
         }
     }
-    check_accept(&parts.method, &parts.headers)
+    check_accept(&parts.method, &parts.headers, accept)
 }
 
 /// Returns the announced length of the body.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
-    text(headers, name::CONTENT_LENGTH)?.parse().ok()
+    parsed_length(headers.get(&CONTENT_LENGTH))
+}
+
+fn parsed_length(value: Option<&HeaderValue>) -> Option<u64> {
+    value?.to_str().ok()?.parse().ok()
 }
 
 /// Checks that the body is sent as it is: nothing here decompresses it.
-fn check_codings(headers: &HeaderMap) -> Result<(), Rejection> {
-    let has_other_than = |header: HeaderName, plain: &str| {
-        let mut values = headers.get_all(header).iter().map(|value| value.to_str().unwrap_or("?").split(','));
-        values.any(|mut codings| codings.any(|coding| !coding.trim().eq_ignore_ascii_case(plain)))
+fn check_codings(
+    headers: &HeaderMap,
+    transfer_coding: Field<'_>,
+    content_coding: Field<'_>,
+) -> Result<(), Rejection> {
+    let has_other_than = |field: Field<'_>, header: &HeaderName, plain: &str| {
+        let is_plain = |coding: &str| coding.trim().eq_ignore_ascii_case(plain);
+        !field.all(headers, header, |value| value.to_str().unwrap_or("?").split(',').all(is_plain))
     };
     // > A server that receives a request message with a transfer coding it does not understand SHOULD respond with 501
     // > (Not Implemented). (RFC 9112, section 6.1)
-    if has_other_than(name::TRANSFER_ENCODING, "chunked") {
+    if has_other_than(transfer_coding, &TRANSFER_ENCODING, "chunked") {
         return Err(refused(StatusCode::NOT_IMPLEMENTED, "Transfer-Encoding must be chunked, or absent"));
     }
     // > An origin server MAY respond with a status code of 415 (Unsupported Media Type) if a representation in the request
     // > message has a content coding that is not acceptable. (RFC 9110, section 8.4)
-    if has_other_than(name::CONTENT_ENCODING, "identity") {
+    if has_other_than(content_coding, &CONTENT_ENCODING, "identity") {
         return Err(refused(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "The body must be sent without Content-Encoding",
@@ -121,8 +139,7 @@ pub(crate) fn names_session(headers: &HeaderMap) -> bool {
 }
 
 /// Returns whether the body is declared as JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(content_type) = headers.get(name::CONTENT_TYPE) else { return false };
+fn is_json(content_type: &HeaderValue) -> bool {
     // Nearly every request.
     content_type == "application/json"
         || content_type.to_str().is_ok_and(|value| media_type(value).eq_ignore_ascii_case("application/json"))
@@ -140,12 +157,17 @@ pub(crate) fn check_path(parts: &Parts, options: &HttpOptions) -> Result<(), Rej
 /// Checks that the request names a host, and that every host that it names is allowed. HTTP/1.1 names it in a header,
 /// HTTP/2 in the URI.
 pub(crate) fn check_host(parts: &Parts, options: &HttpOptions) -> Result<(), Rejection> {
-    let in_uri = parts.uri.authority().map(|authority| Some(authority.as_str()));
-    let mut hosts = in_uri
-        .into_iter()
-        .chain(parts.headers.get_all(name::HOST).iter().map(|host| host.to_str().ok()))
-        .peekable();
-    if hosts.peek().is_some() && hosts.all(|host| host.is_some_and(|host| options.knows_host(host))) {
+    let [host] = find(&parts.headers, [&HOST]);
+    check_hosts(parts, host, options)
+}
+
+fn check_hosts(parts: &Parts, host: Field<'_>, options: &HttpOptions) -> Result<(), Rejection> {
+    let in_uri = parts.uri.authority().map(Authority::as_str);
+    let is_known = |host: &HeaderValue| host.to_str().is_ok_and(|host| options.knows_host(host));
+    if (in_uri.is_some() || host.first().is_some())
+        && in_uri.is_none_or(|host| options.knows_host(host))
+        && host.all(&parts.headers, &HOST, is_known)
+    {
         return Ok(());
     }
     let text = "This server does not answer under this host name; its operator can allow it with \
@@ -172,8 +194,9 @@ fn named_host(parts: &Parts) -> Cow<'_, str> {
 /// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
 ///
 /// The response to a GET is an event stream, and a DELETE has none.
-fn check_accept(method: &Method, headers: &HeaderMap) -> Result<(), Rejection> {
-    if headers.get(name::ACCEPT).is_some_and(|accept| accept == "application/json, text/event-stream") {
+fn check_accept(method: &Method, headers: &HeaderMap, accept: Field<'_>) -> Result<(), Rejection> {
+    // Nearly every request.
+    if accept.first().is_some_and(|accept| accept == "application/json, text/event-stream") {
         return Ok(());
     }
     let accepts = |wanted: &str| {
@@ -211,19 +234,20 @@ pub(crate) fn check_agreement<'a>(
     headers: &HeaderMap,
     param_headers: impl FnOnce(&str) -> Option<&'a ParamHeaders>,
 ) -> Result<(), ErrorObject> {
-    let version = single(headers, &MCP_PROTOCOL_VERSION)?;
+    let [version, method, named] = find(headers, [&MCP_PROTOCOL_VERSION, &MCP_METHOD, &MCP_NAME]);
+    let version = single(version, &MCP_PROTOCOL_VERSION)?;
     if version != request.version {
         return Err(differs(
             "MCP-Protocol-Version",
             "params._meta[\"io.modelcontextprotocol/protocolVersion\"]",
         ));
     }
-    let method = single(headers, &MCP_METHOD)?;
+    let method = single(method, &MCP_METHOD)?;
     if method != request.method {
         return Err(differs("Mcp-Method", "method"));
     }
     let Some(target) = request.target() else { return Ok(()) };
-    let named = single(headers, &MCP_NAME)?;
+    let named = single(named, &MCP_NAME)?;
     // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
     let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;
     if target.text() != Some(&named) {
@@ -287,16 +311,16 @@ pub(crate) fn single_or_none<'a>(
     headers: &'a HeaderMap,
     header: &HeaderName,
 ) -> Result<Option<&'a str>, ErrorObject> {
-    if headers.contains_key(header) { single(headers, header).map(Some) } else { Ok(None) }
+    let [field] = find(headers, [header]);
+    if field.first().is_some() { single(field, header).map(Some) } else { Ok(None) }
 }
 
 /// Returns the value of a header that must be present once: with two values, two readers could read two different ones.
-fn single<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<&'a str, ErrorObject> {
-    let mut values = headers.get_all(header).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().map_err(|_| invalid_characters(header.as_str())),
-        (None, _) => Err(mismatch(format!("{header} is missing"))),
-        (Some(_), Some(_)) => Err(twice(header.as_str())),
+fn single<'a>(field: Field<'a>, header: &HeaderName) -> Result<&'a str, ErrorObject> {
+    match field.single() {
+        Ok(Some(value)) => value.to_str().map_err(|_| invalid_characters(header.as_str())),
+        Ok(None) => Err(mismatch(format!("{header} is missing"))),
+        Err(Repeated) => Err(twice(header.as_str())),
     }
 }
 
@@ -314,10 +338,6 @@ fn differs(header: &str, member: &str) -> ErrorObject {
 
 fn mismatch(text: impl std::fmt::Display) -> ErrorObject {
     ErrorObject::new(ErrorCode::HEADER_MISMATCH, format!("Header mismatch: {text}"))
-}
-
-fn text(headers: &HeaderMap, header: HeaderName) -> Option<&str> {
-    headers.get(header)?.to_str().ok()
 }
 
 /// Returns the media type without its parameters.

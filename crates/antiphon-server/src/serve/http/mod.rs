@@ -7,6 +7,7 @@ mod checks;
 mod connection;
 mod cors;
 mod event_stream;
+mod fields;
 mod header_names;
 mod health;
 mod legacy;

@@ -258,7 +258,8 @@ impl HttpOptions {
 
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+        || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// `example.com` of `example.com:80`, `[::1]` of `[::1]:80`.
