@@ -1,7 +1,7 @@
 //! Answers: the entries of `inputResponses`. Each answer is read as the kind of its input request, never
 //! guessed from its shape.
 
-use crate::{Meta, members::Members};
+use crate::{Meta, members::Members, reader::walked_members};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
@@ -115,6 +115,18 @@ impl InputResponses {
         Self::default()
     }
 
+    /// Reads the answers from the text of an object that names no member twice.
+    ///
+    /// # Errors
+    /// An error if the text is no object, or names a member twice.
+    pub fn read(text: &RawValue) -> Result<Self, serde_json::Error> {
+        match walked_members(text.get()) {
+            Some(members) => Ok(Self(Members(members))),
+            // A name with an escape, or an error.
+            None => serde_json::from_str(text.get()),
+        }
+    }
+
     /// Sets the answer for this key.
     ///
     /// # Errors
@@ -157,5 +169,39 @@ impl fmt::Debug for InputResponses {
     /// Writes the keys only: answers do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter().map(|(key, _)| key)).finish()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+mod tests {
+    use super::*;
+
+    /// Reading in one walk and reading with serde give the same answers, or no answers.
+    #[test]
+    fn answers_are_read_as_serde_reads_them() {
+        for text in [
+            "{}",
+            " { } ",
+            r#"{"a":{"action":"accept"}}"#,
+            r#"{"a" : [1, {"b":null}] ,"":"x\"y"}"#,
+            r#"{"\u0061":1}"#,
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"{"a":{"b":1,"b":2}}"#,
+            "[]",
+            "null",
+            "1",
+        ] {
+            let text: &RawValue = serde_json::from_str(text).unwrap();
+            let by_serde = serde_json::from_str::<InputResponses>(text.get()).ok();
+            let read = InputResponses::read(text).ok();
+            let shown = |all: Option<InputResponses>| {
+                all.map(|all| {
+                    all.iter().map(|(key, text)| (key.to_owned(), text.get().to_owned())).collect::<Vec<_>>()
+                })
+            };
+            assert_eq!(shown(read), shown(by_serde), "{text}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     AskSupport, CreateMessageParams, FormSchema, Meta,
     members::{Object, name_used_twice},
     method,
+    reader::walked,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
 use serde_json::value::RawValue;
@@ -301,7 +302,15 @@ impl InputRequest {
 
 /// The input requests of one round by their keys, in the server's order.
 #[derive(Clone, Debug, Default)]
-pub struct InputRequests(Vec<(String, InputRequest)>);
+pub struct InputRequests(Vec<KeyedRequest>);
+
+#[derive(Clone, Debug)]
+struct KeyedRequest {
+    key: String,
+    request: InputRequest,
+    /// The request as JSON, if it was written before.
+    text: Option<String>,
+}
 
 impl InputRequests {
     /// Returns an empty collection.
@@ -315,22 +324,34 @@ impl InputRequests {
     /// > request.
     #[must_use]
     pub fn insert(&mut self, key: impl Into<String>, request: InputRequest) -> bool {
+        self.insert_with_text(key, request, None)
+    }
+
+    /// Adds an input request that was written before: `text` is what serializing `request` writes. Returns false, and adds
+    /// nothing, if the key is already present.
+    #[must_use]
+    pub fn insert_with_text(
+        &mut self,
+        key: impl Into<String>,
+        request: InputRequest,
+        text: Option<String>,
+    ) -> bool {
         let key = key.into();
         let new = self.get(&key).is_none();
         if new {
-            self.0.push((key, request));
+            self.0.push(KeyedRequest { key, request, text });
         }
         new
     }
 
     /// Returns the input request with this key.
     pub fn get(&self, key: &str) -> Option<&InputRequest> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, request)| request)
+        self.0.iter().find(|known| known.key == key).map(|known| &known.request)
     }
 
     /// Returns the input requests in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &InputRequest)> {
-        self.0.iter().map(|(key, request)| (key.as_str(), request))
+        self.0.iter().map(|KeyedRequest { key, request, .. }| (key.as_str(), request))
     }
 
     /// Returns the number of input requests.
@@ -346,15 +367,38 @@ impl InputRequests {
 
 impl IntoIterator for InputRequests {
     type Item = (String, InputRequest);
-    type IntoIter = std::vec::IntoIter<(String, InputRequest)>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+    type IntoIter = IntoInputRequests;
+    fn into_iter(self) -> IntoInputRequests {
+        IntoInputRequests(self.0.into_iter())
     }
 }
 
+/// The iterator of [`InputRequests`], in their order.
+#[derive(Debug)]
+pub struct IntoInputRequests(std::vec::IntoIter<KeyedRequest>);
+
+impl Iterator for IntoInputRequests {
+    type Item = (String, InputRequest);
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|KeyedRequest { key, request, .. }| (key, request))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for IntoInputRequests {}
+
 impl Serialize for InputRequests {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
+        let mut map = serializer.serialize_map(Some(self.len()))?;
+        for KeyedRequest { key, request, text } in &self.0 {
+            match text.as_deref().and_then(walked) {
+                Some(text) => map.serialize_entry(key, text)?,
+                None => map.serialize_entry(key, request)?,
+            }
+        }
+        map.end()
     }
 }
 
@@ -372,7 +416,7 @@ impl<'de> Deserialize<'de> for InputRequests {
                     let text = map.next_value::<Cow<'de, RawValue>>()?;
                     let request = InputRequest::from_text(text.get())
                         .map_err(|fault| de::Error::custom(format_args!("ask `{key}`: {fault}")))?;
-                    requests.0.push((key, request));
+                    requests.0.push(KeyedRequest { key, request, text: None });
                 }
                 match name_used_twice(requests.iter().map(|(key, _)| key)) {
                     Some(key) => Err(de::Error::custom(format_args!("two asks have the key `{key}`"))),

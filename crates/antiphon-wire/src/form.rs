@@ -13,7 +13,7 @@ pub use field::{Choice, FieldFault, FieldKind, FormField, TextFormat};
 use crate::members::name_used_twice;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::{Map, Value, json, value::RawValue};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// Returns the word in the name, or in another text of a form's field, that suggests a secret. A server must not send a form
 /// with such a field, and a client warns of it.
@@ -25,8 +25,12 @@ pub fn secret_in(name: &str) -> Option<&'static str> {
 }
 
 /// The schema of a form: its original text, and the fields read from the text, in their original order.
+/// Clones share it: a server asks the form of a type again and again.
 #[derive(Clone, Debug)]
-pub struct FormSchema {
+pub struct FormSchema(Arc<SchemaParts>);
+
+#[derive(Clone, Debug)]
+struct SchemaParts {
     text: Box<RawValue>,
     fields: Vec<FormField>,
     beyond: Option<String>,
@@ -48,7 +52,7 @@ impl FormSchema {
             Some(read::no_kind_of_field(&other.name))
         });
         let secrets = Some(secrets_among(&fields));
-        Self { text, fields, beyond, secrets }
+        Self(Arc::new(SchemaParts { text, fields, beyond, secrets }))
     }
 
     /// Permits a field whose name suggests a secret, such as a field `token` for a token of a game: the form is then
@@ -63,25 +67,25 @@ impl FormSchema {
     /// ```
     #[must_use]
     pub fn not_secret(mut self, field: &str) -> Self {
-        let secrets = self.secrets.get_or_insert_with(|| secrets_among(&self.fields));
-        secrets.retain(|name| name != field);
+        let SchemaParts { fields, secrets, .. } = Arc::make_mut(&mut self.0);
+        secrets.get_or_insert_with(|| secrets_among(fields)).retain(|name| name != field);
         self
     }
 
     /// Returns the fields, in order.
     pub fn fields(&self) -> &[FormField] {
-        &self.fields
+        &self.0.fields
     }
 
     /// Returns the schema, as text.
     pub fn text(&self) -> &str {
-        self.text.get()
+        self.0.text.get()
     }
 
     /// Returns the part of the schema that is outside the protocol's subset, with the name of the field.
     /// Peers may send such a schema; a server must not.
     pub fn beyond_subset(&self) -> Option<&str> {
-        self.beyond.as_deref()
+        self.0.beyond.as_deref()
     }
 
     /// Returns the reason why a server cannot send this form, with the name of the field: a part of the form
@@ -92,8 +96,8 @@ impl FormSchema {
     /// > keys, access tokens, or payment credentials
     pub fn unaskable(&self) -> Option<String> {
         let secret = || {
-            let of_read = || secrets_among(&self.fields);
-            let secrets = self.secrets.as_ref().map_or_else(|| Cow::Owned(of_read()), Cow::Borrowed);
+            let of_read = || secrets_among(self.fields());
+            let secrets = self.0.secrets.as_ref().map_or_else(|| Cow::Owned(of_read()), Cow::Borrowed);
             secrets.first().map(|name| {
                 format!(
                     "field `{name}`: a secret must not pass through the client; ask with a URL, and let the \
@@ -102,7 +106,7 @@ impl FormSchema {
                 )
             })
         };
-        self.beyond.clone().or_else(|| choices::fault_of(&self.fields)).or_else(secret)
+        self.0.beyond.clone().or_else(|| choices::fault_of(self.fields())).or_else(secret)
     }
 
     /// Checks the values that were filled in. Defaults are added, unknown fields and `null`s are removed, and
@@ -112,7 +116,7 @@ impl FormSchema {
     /// The fault of every field that breaks a rule, in the form's order.
     pub fn check(&self, content: &Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldFault>> {
         let (mut checked, mut faults) = (Map::new(), Vec::new());
-        for field in &self.fields {
+        for field in self.fields() {
             let value = content.get(&field.name).filter(|value| !value.is_null()).cloned();
             match value.or_else(|| field.default_value()) {
                 Some(value) => match check::rule_broken_by(&field.kind, &value) {
@@ -229,7 +233,7 @@ fn titled(choices: &[Choice]) -> Value {
 
 impl Serialize for FormSchema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.text.serialize(serializer)
+        self.0.text.serialize(serializer)
     }
 }
 
@@ -237,6 +241,6 @@ impl<'de> Deserialize<'de> for FormSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, RawValue>>::deserialize(deserializer)?;
         let (fields, beyond) = read::fields(text.get()).map_err(de::Error::custom)?;
-        Ok(Self { text: text.into_owned(), fields, beyond, secrets: None })
+        Ok(Self(Arc::new(SchemaParts { text: text.into_owned(), fields, beyond, secrets: None })))
     }
 }

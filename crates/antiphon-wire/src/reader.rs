@@ -76,13 +76,14 @@ impl<'a> WholeRequest<'a> {
     /// Reads a request if the request is a usual one. `None` says nothing about the message, not even that it is wrong.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut walk = Walk::new(std::str::from_utf8(bytes).ok()?);
-        let (mut is_json_rpc, mut id, mut method, mut params) = (false, None, None, None);
+        let (mut is_json_rpc, mut id, mut method, mut text) = (false, None, None, None);
+        let (mut params, mut meta, mut version) = (RequestParams::default(), RequestMeta::default(), None);
         walk.object(|walk, name| {
             match name {
                 "jsonrpc" => is_json_rpc = walk.plain_string()? == "2.0",
                 "id" => id = Some(read_id(walk)?),
                 "method" => method = Some(walk.plain_string()?),
-                "params" => params = Some(read_params(walk)?),
+                "params" => text = Some(read_params(walk, &mut params, &mut meta, &mut version)?),
                 // A response, or an error.
                 "result" | "error" => return None,
                 _ => walk.skip()?,
@@ -90,22 +91,25 @@ impl<'a> WholeRequest<'a> {
             Some(())
         })?;
         walk.end()?;
-        let (text, params, (version, meta)) = params.filter(|_| is_json_rpc)?;
-        Some(Self { id: id?, method: method?, version, params, meta, text, names: UniqueNames(()) })
+        let text = text.filter(|_| is_json_rpc)?;
+        Some(Self { id: id?, method: method?, version: version?, params, meta, text, names: UniqueNames(()) })
     }
 }
 
-/// The members of `_meta`, and the version among them.
-type Meta<'a> = (&'a str, RequestMeta<'a>);
-
-fn read_params<'a>(walk: &mut Walk<'a>) -> Option<(&'a RawValue, RequestParams<'a>, Meta<'a>)> {
-    let (mut params, mut meta) = (RequestParams::default(), None);
+/// Reads the members of `params` and of its `_meta`, and returns the whole of `params`. The values are written where they
+/// stay, because they are large.
+fn read_params<'a>(
+    walk: &mut Walk<'a>,
+    params: &mut RequestParams<'a>,
+    meta: &mut RequestMeta<'a>,
+    version: &mut Option<&'a str>,
+) -> Option<&'a RawValue> {
     let start = walk.begin()?;
     walk.object(|walk, name| {
         match name {
             "_meta" => {
                 let start = walk.begin()?;
-                meta = Some(read_meta(walk)?);
+                read_meta(walk, meta, version)?;
                 params.meta = Some(raw::value(walk.since(start)?)?);
             }
             "name" => params.name = string_member(walk)?,
@@ -120,14 +124,17 @@ fn read_params<'a>(walk: &mut Walk<'a>) -> Option<(&'a RawValue, RequestParams<'
         }
         Some(())
     })?;
-    Some((raw::value(walk.since(start)?)?, params, meta?))
+    raw::value(walk.since(start)?)
 }
 
-fn read_meta<'a>(walk: &mut Walk<'a>) -> Option<Meta<'a>> {
-    let (mut meta, mut version) = (RequestMeta::default(), None);
+fn read_meta<'a>(
+    walk: &mut Walk<'a>,
+    meta: &mut RequestMeta<'a>,
+    version: &mut Option<&'a str>,
+) -> Option<()> {
     walk.object(|walk, name| {
         match name {
-            meta_keys::PROTOCOL_VERSION => version = Some(walk.plain_string()?),
+            meta_keys::PROTOCOL_VERSION => *version = Some(walk.plain_string()?),
             meta_keys::CLIENT_CAPABILITIES => {
                 let declared = read_capabilities(walk)?;
                 (meta.asks, meta.tasks) = (Some(declared.asks), declared.tasks);
@@ -140,8 +147,21 @@ fn read_meta<'a>(walk: &mut Walk<'a>) -> Option<Meta<'a>> {
         Some(())
     })?;
     meta.protocol_version = version.map(Cow::Borrowed);
-    meta.asks?;
-    Some((version?, meta))
+    meta.asks.map(drop)
+}
+
+/// Returns the members of an object by their names, each value as its text. `None` for anything unusual, such as a name with an
+/// escape or a name that the object has twice.
+pub(crate) fn walked_members(text: &str) -> Option<Vec<(String, Box<RawValue>)>> {
+    let (mut walk, mut members) = (Walk::new(text), Vec::new());
+    walk.object(|walk, name| {
+        let start = walk.begin()?;
+        walk.skip()?;
+        members.push((name.to_owned(), raw::value(walk.since(start)?)?.to_owned()));
+        Some(())
+    })?;
+    walk.end()?;
+    Some(members)
 }
 
 /// Reads `clientCapabilities`: only objects declare something, and other values are left to serde.
