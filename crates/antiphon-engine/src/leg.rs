@@ -300,16 +300,20 @@ impl Leg {
 
     /// Begins a later leg, with the answers to awaited questions. [`Record::receive`] has received the answers to
     /// questions asked by hand.
-    pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, setup: Setup) -> Self {
+    ///
+    /// The leg is made in its box: it is large.
+    pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, setup: Setup) -> Box<Self> {
         let mut room = setup
             .limits
             .state
             .saturating_sub(record.size())
             .saturating_sub(setup.limits.step_result)
             .saturating_sub(RESERVED_SPACE);
-        let mut leg = Self::begin(setup);
+        let place = Box::new_uninit();
+        let mut leg = Box::write(place, Self::begin(setup));
         leg.call = Some(call);
         leg.history = History::of(record.entries);
+        leg.inbox.reserve_exact(record.received.len() + record.asked.len());
         leg.inbox.extend(record.received.into_iter().map(IncomingAnswer::from));
         (leg.notes, leg.state) = (record.notes, record.state);
         (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
@@ -423,9 +427,11 @@ impl Leg {
             && (!self.history.is_replayed() || !self.unanswered.is_empty() || self.inbox.iter().any(waits))
     }
 
-    /// Takes the work that must be done without the lock.
-    pub fn take_deferred_work(&mut self) -> DeferredWork {
-        std::mem::take(&mut self.deferred)
+    /// Takes the work that must be done without the lock; `None` if there is none, as nearly always.
+    pub fn take_deferred_work(&mut self) -> Option<DeferredWork> {
+        let DeferredWork { wakes, drops, events } = &self.deferred;
+        let is_empty = wakes.is_empty() && drops.is_empty() && events.is_empty();
+        (!is_empty).then(|| std::mem::take(&mut self.deferred))
     }
 
     /// Finds the entry of a key that the handler begins to await here. Returns `None` if it may not: the leg is over, the

@@ -17,7 +17,7 @@ fn end_by_hand(
     mut leg: Leg,
     asks: &[(&str, &str)],
     state: Option<&str>,
-) -> (Result<InputRequests, StopReason>, LegOutput) {
+) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
     leg.call(|| Call::begin(UNIX_EPOCH, None).map_err(|fault| fault.to_string())).unwrap();
     let asks = asks.iter().map(|(key, message)| ((*key).to_owned(), form(message))).collect();
     leg.ask_by_hand(asks, state.map(ToOwned::to_owned))
@@ -67,7 +67,7 @@ fn check(rounds: &[Round<'_>], found: &str) {
         assert_eq!(receive(&mut record, answers, &Limits::default()).unwrap(), *again, "{answers:?}");
     }
     let call = Call::begin(UNIX_EPOCH, None).unwrap();
-    let mut leg = Leg::resume(call, record, None, setup());
+    let mut leg = *Leg::resume(call, record, None, setup());
     assert_eq!((answered(&mut leg).as_str(), leg.state()), (found, Some("state")));
 }
 
@@ -118,7 +118,7 @@ fn answers_may_come_one_at_a_time() {
     for key in ["c", "b", "a"] {
         assert!(record.receive_one(key, Some(&good), &limits).unwrap().is_none());
     }
-    let mut leg = Leg::resume(Call::begin(UNIX_EPOCH, None).unwrap(), record, None, setup());
+    let mut leg = *Leg::resume(Call::begin(UNIX_EPOCH, None).unwrap(), record, None, setup());
     assert_eq!(answered(&mut leg), "a=1 b=1 c=1");
 }
 
@@ -150,7 +150,7 @@ fn legs_with_state_only_are_counted() {
     let mut record = Record::default();
     for leg in 1..4 {
         let call = Call::begin(UNIX_EPOCH, None).unwrap();
-        let resumed = Leg::resume(call, record, None, setup());
+        let resumed = *Leg::resume(call, record, None, setup());
         let (round, mut left) = end_by_hand(resumed, &[], Some(&format!("state {leg}")));
         assert!(round.unwrap().is_empty());
         record = left.record.clone();
@@ -179,7 +179,7 @@ fn changed_questions_are_limited() {
             }
             let mut record = left.record;
             assert!(receive(&mut record, &[("a", "1")], &Limits::default()).unwrap().is_empty());
-            leg = Leg::resume(left.call.unwrap().next_leg().unwrap(), record, None, setup());
+            leg = *Leg::resume(left.call.unwrap().next_leg().unwrap(), record, None, setup());
             assert_eq!(answered(&mut leg), "a=1");
             if reads {
                 assert!(leg.read_by_hand("a"));

@@ -37,7 +37,7 @@ fn a_recorded_select_is_gone_after_the_end() {
     assert_eq!(leg.decide(select, first, 2, |branch| branch == 0), Some(0));
     leg.end_select(select);
     let (_, left) = leg.suspend();
-    let mut leg = Leg::resume(left.call.expect("it has begun"), left.record, None, Setup::default());
+    let mut leg = *Leg::resume(left.call.expect("it has begun"), left.record, None, Setup::default());
     let (select, _) = leg.select("a".into(), 2, site).expect("it is the first");
     assert_eq!(leg.recorded_winner(select), Some(0));
     leg.finish();

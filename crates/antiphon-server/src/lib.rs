@@ -29,6 +29,7 @@ mod embedded;
 mod error;
 mod form;
 mod identity;
+mod in_place;
 mod key_file;
 mod legacy;
 mod limits;

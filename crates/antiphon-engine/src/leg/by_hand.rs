@@ -39,7 +39,7 @@ impl Leg {
         &mut self,
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
-    ) -> (Result<InputRequests, StopReason>, LegOutput) {
+    ) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
         if self.used_stale_answer {
             // The handler returned a result of stale answers, so it starts again.
             return self.end_and_restart();

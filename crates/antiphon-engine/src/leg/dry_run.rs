@@ -6,7 +6,7 @@ use antiphon_seal::Call;
 
 impl Leg {
     /// Begins a leg only to see if the handler reaches the same entries again: as the next leg, without answers.
-    pub fn dry_run(call: Call, mut record: Record, setup: Setup) -> Self {
+    pub fn dry_run(call: Call, mut record: Record, setup: Setup) -> Box<Self> {
         for asked in &mut record.asked {
             // A question may change in a dry run, however often it was asked.
             asked.times = 0;

@@ -61,7 +61,7 @@ impl LegOutput {
 impl Leg {
     /// Ends the leg. Returns the round, in the order in which the questions were asked, or the reason why no round can
     /// leave, and the output of the leg.
-    pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
+    pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
         if self.setup.delivery == Delivery::ThisLeg {
             return self.end_and_restart();
         }
@@ -79,14 +79,14 @@ impl Leg {
         // The questions above the limit are asked in the next round. The entries of this leg leave in any case.
         for id in asking.into_iter().take(limits.asks) {
             let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
-            let Some((record, request)) = asking.into_asked() else { continue };
+            let Some((record, request, text)) = asking.into_asked() else { continue };
             let size = record.size();
             if size > room && !asked.is_empty() {
                 break;
             }
             room = room.saturating_sub(size);
             // A call uses each key once, so no key is present twice.
-            let _ = requests.insert(&*record.path, request);
+            let _ = requests.insert_with_text(&*record.path, request, text);
             asked.push(record);
         }
         if requests.is_empty() {
@@ -108,7 +108,7 @@ impl Leg {
     }
 
     /// Ends a leg whose handler starts again, with the entries that are still valid.
-    pub(super) fn end_and_restart(&mut self) -> (Result<InputRequests, StopReason>, LegOutput) {
+    pub(super) fn end_and_restart(&mut self) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
         self.state_only = self.state_only.saturating_add(1);
         let legs = self.legs();
         let left = self.finish();
@@ -121,7 +121,7 @@ impl Leg {
         &mut self,
         requests: InputRequests,
         asked: Vec<AskRecord>,
-    ) -> (Result<InputRequests, StopReason>, LegOutput) {
+    ) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
         let legs = self.legs();
         let left = self.take_output(asked);
         let round = check_leg_limit(legs, self.setup.limits.legs, &requests).map(|()| requests);
@@ -139,7 +139,7 @@ impl Leg {
     }
 
     /// Ends the leg after the handler returned a result, or after an error.
-    pub fn finish(&mut self) -> LegOutput {
+    pub fn finish(&mut self) -> Box<LegOutput> {
         let asking = self.asking_slots();
         let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
             SlotState::Ask(asking) => asking.not_asked(),
@@ -157,12 +157,14 @@ impl Leg {
         }
     }
 
-    fn take_output(&mut self, asked: Vec<AskRecord>) -> LegOutput {
+    fn take_output(&mut self, asked: Vec<AskRecord>) -> Box<LegOutput> {
         self.status = Status::Ended;
         let legs = self.legs();
         let history = std::mem::take(&mut self.history);
         let received = std::mem::take(&mut self.inbox).into_iter().map(|incoming| incoming.received);
-        LegOutput {
+        // The box is made first, so that the output is made in it: it is large.
+        let place = Box::new_uninit();
+        let output = LegOutput {
             legs,
             call: self.call.take(),
             was_ended: self.ends_soon,
@@ -180,7 +182,8 @@ impl Leg {
                 round: self.round,
                 state_only: self.state_only,
             },
-        }
+        };
+        Box::write(place, output)
     }
 }
 

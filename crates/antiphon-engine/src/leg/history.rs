@@ -91,7 +91,7 @@ impl HistoryItem {
 
 impl History {
     pub(super) fn of(entries: Vec<Entry>) -> Self {
-        let mut history = Self { items: Vec::with_capacity(entries.len() + 8), ..Self::default() };
+        let mut history = Self { items: Vec::with_capacity(entries.len() + 2), ..Self::default() };
         for entry in entries {
             let stale = matches!(entry.body, EntryBody::Step { stale: true, .. });
             history.push(entry, None);

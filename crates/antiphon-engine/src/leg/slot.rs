@@ -94,6 +94,8 @@ pub struct Question {
     pub path: Arc<str>,
     /// The question for the client.
     pub request: InputRequest,
+    /// The question as JSON, if it was written already: what serializing `request` writes.
+    pub text: Option<String>,
     /// The digest of the question, keyed by the call's secret.
     pub digest: Digest,
     /// The time that the person has for the answer, in seconds.
@@ -153,10 +155,13 @@ impl AskSlot {
         asked_too_often(&asked.path, asked.times, cause, limits)
     }
 
-    pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest)> {
+    /// Returns the record of a question that leaves, the question, and its text if that was written already.
+    pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest, Option<String>)> {
+        let Question { request, text, .. } = self.question;
         match self.phase {
+            AskPhase::Asked { asked, reason: None, .. } => Some((asked, request, text)),
             AskPhase::Asked { asked, reason, .. } => {
-                Some((asked, with_reason(self.question.request, reason.as_deref())))
+                Some((asked, with_reason(request, reason.as_deref()), None))
             }
             _ => None,
         }

@@ -85,7 +85,7 @@ impl Ctx {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         let mut leg = self.0.leg.borrow_mut();
         let result = act(&mut leg);
-        let deferred = leg.take_deferred_work();
+        let deferred = leg.take_deferred_work().unwrap_or_default();
         drop(leg);
         deferred.wakes.into_iter().for_each(Waker::wake);
         result
@@ -110,8 +110,16 @@ impl Ctx {
                         let request = form(&message);
                         let path = key.as_str().into();
                         let (within, until, elicitation_id) = (Some(60), None, None);
-                        let question =
-                            Question { path, request, digest, within, until, elicitation_id, site };
+                        let question = Question {
+                            path,
+                            request,
+                            text: None,
+                            digest,
+                            within,
+                            until,
+                            elicitation_id,
+                            site,
+                        };
                         ctx.with(|leg| leg.ask(question))
                     });
                     SlotGuard { ctx: &ctx, slot }
@@ -270,7 +278,7 @@ impl Client {
                 }
                 let mut record = Record::decode(&record).expect("encoded bytes decode");
                 record.migrate(&migration);
-                Leg::resume(call, record, (!answers.is_empty()).then_some(&responses), setup)
+                *Leg::resume(call, record, (!answers.is_empty()).then_some(&responses), setup)
             }
         };
         let ctx = Ctx(Rc::new(Inner { leg: RefCell::new(leg), ran: RefCell::default() }));
@@ -281,7 +289,7 @@ impl Client {
         ran + &end
     }
 
-    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, LegOutput) {
+    fn drive(&self, ctx: &Ctx, handler: Handler) -> (String, Box<LegOutput>) {
         let parent = Waker::noop();
         let mut future = handler(ctx.clone());
         for _ in 0..1000 {
@@ -319,7 +327,7 @@ impl Client {
         panic!("the driver never stops polling");
     }
 
-    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, LegOutput) {
+    fn returned(&self, ctx: &Ctx, outcome: Outcome) -> (String, Box<LegOutput>) {
         let stop = ctx.with(|leg| leg.stop_reason().cloned());
         match (stop, outcome) {
             (Some(stop), _) => self.error(ctx, &describe_stop(&stop)),
@@ -328,7 +336,7 @@ impl Client {
         }
     }
 
-    fn error(&self, ctx: &Ctx, words: &str) -> (String, LegOutput) {
+    fn error(&self, ctx: &Ctx, words: &str) -> (String, Box<LegOutput>) {
         let mut left = ctx.with(Leg::finish);
         let leaves = left.suspend_before_error(&self.setup.limits);
         (if leaves { format!("leaves; {words}") } else { words.to_owned() }, left)

@@ -140,7 +140,7 @@ fn resume(call: Call, record: Record, bytes: &mut ByteReader<'_>, setup: Setup) 
             responses.insert(asked.path(), &bytes.answer()).expect("answers are JSON");
         }
     }
-    Leg::resume(call, record, bytes.flag().then_some(&responses), setup)
+    *Leg::resume(call, record, bytes.flag().then_some(&responses), setup)
 }
 
 fn check(left: &LegOutput) -> Record {
@@ -168,7 +168,7 @@ impl Program<'_> {
             10 => self.end(),
             _ => self.call_minor_methods(),
         }
-        for waker in self.leg.take_deferred_work().wakes {
+        for waker in self.leg.take_deferred_work().unwrap_or_default().wakes {
             waker.wake();
         }
     }
@@ -219,6 +219,7 @@ impl Program<'_> {
                 self.leg.ask(Question {
                     path: path.into(),
                     request: form(),
+                    text: None,
                     digest,
                     within,
                     until,
@@ -359,7 +360,7 @@ impl Program<'_> {
         self.begin_next_leg(left);
     }
 
-    fn begin_next_leg(&mut self, left: LegOutput) {
+    fn begin_next_leg(&mut self, left: Box<LegOutput>) {
         let mut record = check(&left);
         if self.bytes.next().is_multiple_of(8) {
             // The program calls the old leg, although it is over.
@@ -374,8 +375,8 @@ impl Program<'_> {
         let call = left.call.and_then(Call::next_leg).unwrap_or_else(|| call(2));
         self.has_ended = false;
         self.leg = match self.bytes.next() % 8 {
-            0 => Leg::dry_run(call, record, setup),
-            1 => Leg::resume(call, record.without_history(), None, setup),
+            0 => *Leg::dry_run(call, record, setup),
+            1 => *Leg::resume(call, record.without_history(), None, setup),
             _ => resume(call, record, &mut self.bytes, setup),
         };
         // Branches of another leg are not used; `a_select_without_branches_has_no_branch` checks them.

@@ -99,8 +99,8 @@ fn call(
     // The compiler reports a future that is not `Send` at the name of the function.
     let span = Span::mixed_site().located_at(function.ident.span());
     quote_spanned! { span =>
-        ::antiphon::__expanded::boxed(async move {
-            ::antiphon::__expanded::#run(&ctx, outcome, #handler).await
+        ::antiphon::__expanded::boxed(move || async move {
+            ::antiphon::__expanded::#run(&ctx, outcome, ::core::pin::pin!(#handler)).await
         })
     }
 }

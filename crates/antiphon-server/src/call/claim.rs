@@ -61,13 +61,25 @@ pub(crate) async fn claim(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
 ) -> Result<ClaimResult, Refusal> {
+    match &server.claims {
+        None if !admitted.is_spilled() => check_approver(admitted).map(|()| ClaimResult::Run(None)),
+        // Boxed, because it would enlarge the future of every call.
+        claims => Box::pin(claim_in_store(server, admitted, claims.as_ref())).await,
+    }
+}
+
+async fn claim_in_store(
+    server: &Arc<Runtime>,
+    admitted: &mut Admitted<'_>,
+    claims: Option<&Claims>,
+) -> Result<ClaimResult, Refusal> {
     admitted.load_record(server).await?;
     // Before the claim: a refused answer does not use the state.
     check_approver(admitted)?;
-    match row(server, admitted)? {
+    let Some(claims) = claims else { return Ok(ClaimResult::Run(None)) };
+    match row(server, claims, admitted)? {
         None => Ok(ClaimResult::Run(None)),
-        // Boxed, because it would enlarge the future of every call.
-        Some((claims, level, row)) => Box::pin(claim_row(server, admitted, claims, level, row)).await,
+        Some((level, row)) => claim_row(server, admitted, claims, level, row).await,
     }
 }
 
@@ -207,11 +219,11 @@ async fn released_if_refused<T>(
 }
 
 /// Returns the row that this leg claims, if it claims one.
-fn row<'s>(
-    server: &'s Runtime,
+fn row(
+    server: &Runtime,
+    claims: &Claims,
     admitted: &Admitted<'_>,
-) -> Result<Option<(&'s Claims, Level, RowSeal)>, Refusal> {
-    let Some(claims) = &server.claims else { return Ok(None) };
+) -> Result<Option<(Level, RowSeal)>, Refusal> {
     let leg = admitted.leg();
     let level = level(claims, admitted);
     // In a session, the running handler is the only one.
@@ -242,7 +254,7 @@ fn row<'s>(
         }
         _ => return Ok(None),
     };
-    Ok(Some((claims, level, row)))
+    Ok(Some((level, row)))
 }
 
 /// Returns the key of a first request: a digest of the principal, the request's id and its content.

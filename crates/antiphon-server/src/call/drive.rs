@@ -41,8 +41,8 @@ const REPLAY_GRACE: Duration = Duration::from_secs(1);
 /// The result of running a handler for one leg.
 #[derive(Debug)]
 pub(crate) enum DriveResult<T> {
-    /// The handler returned a result.
-    Returned(HandlerOutcome<T>, Box<LegOutput>),
+    /// The handler returned a result. `None` if it never needed the leg.
+    Returned(HandlerOutcome<T>, Option<Box<LegOutput>>),
     /// The handler waits for answers, or the leg ends at a checkpoint.
     Round(Round, Box<LegOutput>),
     /// The leg ended without a result.
@@ -68,7 +68,8 @@ pub(crate) struct ByHand {
     pub(crate) urls_first: bool,
 }
 
-/// Runs a handler with this context.
+/// Runs a handler with this context. Callers pass a reference that they have pinned, since the handler would be here twice: as
+/// an argument, and pinned.
 pub(crate) async fn drive<T, R: IntoOutcome<T>>(
     ctx: &Ctx,
     handler: impl Future<Output = R>,
@@ -84,9 +85,9 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(
         HandlerEnd::Cancelled => DriveResult::Cancelled,
         HandlerEnd::Stopped => stopped(runtime),
         HandlerEnd::Suspended => suspended(runtime.with(antiphon_engine::Leg::suspend), None),
-        HandlerEnd::Returned(result) => match runtime.with(|leg| leg.stop_reason().cloned()) {
-            Some(_) => stopped(runtime),
-            None => returned(runtime, result.into_outcome()),
+        HandlerEnd::Returned(result) => match runtime.with_begun(|leg| leg.stop_reason().is_some()) {
+            Some(true) => stopped(runtime),
+            Some(false) | None => returned(runtime, result.into_outcome()),
         },
     };
     runtime.end();
@@ -95,7 +96,7 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(
 
 fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<T> {
     let HandlerOutcome::InputRequired(required) = outcome else {
-        return DriveResult::Returned(outcome, Box::new(runtime.with(antiphon_engine::Leg::finish)));
+        return DriveResult::Returned(outcome, runtime.finish());
     };
     let InputRequired { asks, state, urls_first } = required;
     let faulty = asks.iter().find_map(|ask| {
@@ -114,18 +115,18 @@ fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<
 }
 
 fn suspended<T>(
-    (round, left): (Result<InputRequests, StopReason>, LegOutput),
+    (round, left): (Result<InputRequests, StopReason>, Box<LegOutput>),
     by_hand: Option<ByHand>,
 ) -> DriveResult<T> {
     match round {
-        Ok(requests) => DriveResult::Round(Round { requests, by_hand }, Box::new(left)),
-        Err(stop) => DriveResult::Stopped(stop, Box::new(left)),
+        Ok(requests) => DriveResult::Round(Round { requests, by_hand }, left),
+        Err(stop) => DriveResult::Stopped(stop, left),
     }
 }
 
 fn stopped<T>(runtime: &LegRuntime) -> DriveResult<T> {
     runtime.with(|leg| match leg.stop_reason().cloned() {
-        Some(stop) => DriveResult::Stopped(stop, Box::new(leg.finish())),
+        Some(stop) => DriveResult::Stopped(stop, leg.finish()),
         None => DriveResult::Cancelled,
     })
 }
@@ -216,15 +217,14 @@ impl<'f> Driver<'f> {
     ) -> Poll<HandlerEnd<R>> {
         let tracking = tracker.map(WakeTracker::waker);
         let waker = tracking.as_ref().unwrap_or(cx.waker());
-        self.runtime.with(|leg| leg.begin_poll(waker, cx.waker()));
+        self.runtime.begin_poll(waker, cx.waker());
         let polled = {
             let _guard = self.runtime.enter_poll();
             let mut cx = Context::from_waker(waker);
             // The handler is not polled again after a panic, so no broken invariant is observed.
             catch_unwind(AssertUnwindSafe(|| handler.poll(&mut cx)))
         };
-        // The identity of the waker is valid only during the poll.
-        self.runtime.with(antiphon_engine::Leg::end_poll);
+        self.runtime.end_poll();
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(result)) => Poll::Ready(HandlerEnd::Returned(result)),

@@ -10,6 +10,7 @@ use crate::{
         emit::Emitter,
         in_flight::InFlight,
         in_session,
+        lazy_leg::LazyLeg,
         leg_end::{self, LegEnd},
         permit::ConcurrencyPermit,
         replay_check,
@@ -29,31 +30,32 @@ use std::{sync::Arc, time::Duration};
 /// returns the handler's future. `claim` is the claim of the leg in the store, if it has one.
 pub(crate) async fn run<T: Send + 'static>(
     server: &Arc<Runtime>,
-    mut admitted: Admitted<'_>,
-    claim: Option<Arc<ClaimedLeg>>,
+    admitted: &mut Admitted<'_>,
+    claim: Option<&Arc<ClaimedLeg>>,
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
     admitted.require(admitted.leg().settings.needs)?;
-    let mut input = match receive(server, &mut admitted)? {
+    let mut input = match receive(server, admitted)? {
         LegStart::Enter(input) => input,
+        // Boxed, because it would enlarge the future of every call.
         LegStart::AskAgain(requests, record) => {
-            let permit = admitted.permit(requests)?;
-            return admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired);
+            return Box::pin(ask_again(server, admitted, requests, record)).await;
         }
     };
     let mut session = in_session::SessionPacing::default();
     loop {
-        let carrier = in_session::carrier(server, &admitted);
+        let carrier = in_session::carrier(server, admitted);
         let limits = carrier.limits(server.engine_limits());
-        let result = match enter(server, &mut admitted, input, carrier, claim.as_ref(), &start).await? {
+        let result = match enter(server, admitted, input, carrier, claim, &start).await? {
             Ok(result) => result,
             Err(fault) => return Ok(LegResult::BadArguments(fault)),
         };
-        let (round, left) = match leg_end::settle(server, &mut admitted, claim.as_deref(), &limits, result)? {
+        let (round, left) = match leg_end::settle(server, admitted, claim.map(Arc::as_ref), &limits, result)?
+        {
             LegEnd::Over(result) => return Ok(result),
             LegEnd::Leaves(round, left) => (round, left),
         };
-        match in_session::carrier(server, &admitted) {
+        match in_session::carrier(server, admitted) {
             carrier @ (LegCarrier::Sealed | LegCarrier::Task(_)) => {
                 let task = match carrier {
                     // The runner of the task keeps the state.
@@ -67,7 +69,7 @@ pub(crate) async fn run<T: Send + 'static>(
                     _ => leg_end::new_task(&left),
                 };
                 let permit = admitted.permit(round.requests)?;
-                let round = leg_end::seal(server, admitted, permit, *left, claim.as_deref()).await?;
+                let round = leg_end::seal(server, admitted, permit, left, claim.map(Arc::as_ref)).await?;
                 return Ok(match task {
                     None => LegResult::InputRequired(round),
                     Some(task) => LegResult::Promoted(task, round),
@@ -76,7 +78,7 @@ pub(crate) async fn run<T: Send + 'static>(
             // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
                 // Boxed, because it would enlarge the future of every call.
-                let next = session.next(server, &mut admitted, &pushed, round, *left);
+                let next = session.next(server, admitted, &pushed, round, *left);
                 input = Box::pin(next).await?;
             }
         }
@@ -88,7 +90,18 @@ enum LegStart {
     /// The handler runs.
     Enter(LegInput),
     /// Returned questions without a valid answer: only these are asked again.
-    AskAgain(antiphon_wire::InputRequests, Record),
+    AskAgain(antiphon_wire::InputRequests, Box<Record>),
+}
+
+/// Asks questions again whose answers are not valid.
+async fn ask_again<T>(
+    server: &Runtime,
+    admitted: &mut Admitted<'_>,
+    requests: antiphon_wire::InputRequests,
+    record: Box<Record>,
+) -> Result<LegResult<T>, Refusal> {
+    let permit = admitted.permit(requests)?;
+    admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired)
 }
 
 fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
@@ -108,7 +121,7 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     Ok(if again.is_empty() {
         LegStart::Enter(LegInput { record: Some(record), responses })
     } else {
-        LegStart::AskAgain(again, record)
+        LegStart::AskAgain(again, Box::new(record))
     })
 }
 
@@ -161,12 +174,12 @@ fn context(
     let LegInput { record, responses } = input;
     let (engine, unverified) = match (admitted.take_call(), record) {
         (Some(call), record) => {
-            (Engine::resume(call, record.unwrap_or_default(), responses.as_ref(), setup), None)
+            let record = record.unwrap_or_default();
+            (LazyLeg::begun(Engine::resume(call, record, responses.as_ref(), setup)), None)
         }
-        (None, _) => (Engine::begin(setup), responses),
+        (None, _) => (LazyLeg::first(setup), responses),
     };
     let leg = admitted.leg();
-    // The context is large: it is changed where it is, and moved once.
     let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
     context.unverified = unverified.filter(|responses| !responses.is_empty());
     context.emitter = match leg.caller.task {

@@ -49,7 +49,7 @@ pub(crate) fn settle<T>(
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
-    if !left.unreplayed_steps.is_empty() {
+    if let Some(left) = left.filter(|left| !left.unreplayed_steps.is_empty()) {
         tracing::warn!(target = ?escaped(target), steps = ?left.unreplayed_steps, "the call ended without reaching all recorded steps");
     }
     Ok(LegEnd::Over(match outcome {
@@ -113,19 +113,17 @@ pub(crate) fn task_key(call: &Call) -> TaskKey {
 /// Seals the record. If it cannot be sealed, the error lists the completed steps, unless the store has them.
 pub(crate) async fn seal(
     server: &Runtime,
-    mut admitted: Admitted<'_>,
+    admitted: &mut Admitted<'_>,
     permit: Permit,
-    left: LegOutput,
+    mut left: Box<LegOutput>,
     claim: Option<&ClaimedLeg>,
 ) -> Result<InputRequiredResult, Refusal> {
     let after_effect = left.has_new_step();
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
+    admitted.put_call(left.call.take());
+    let sealed = admitted.seal(server, permit, &left.record, after_effect).await;
     let done = if after_effect && !is_stored { left.steps_done } else { Vec::new() };
-    admitted.put_call(left.call);
-    admitted
-        .seal(server, permit, &left.record, after_effect)
-        .await
-        .map_err(|refusal| refusal.after_steps(done))
+    sealed.map_err(|refusal| refusal.after_steps(done))
 }
 
 /// Reports the cause of a failed request to the replay settings' observer.

@@ -1,17 +1,21 @@
 //! The state that a running handler, its futures and its driver share.
 
 use crate::{
-    AskError, at_most_once::ClaimedLeg, call::carrier::LegCarrier, clock::seconds, limits::Limits,
+    AskError,
+    at_most_once::ClaimedLeg,
+    call::{carrier::LegCarrier, lazy_leg::LazyLeg},
+    clock::seconds,
+    limits::Limits,
     runtime::Runtime,
 };
-use antiphon_engine::{CallSite, DeferredWork, Leg, LogEvent, PollContext, SlotId, StopReason};
+use antiphon_engine::{CallSite, DeferredWork, Leg, LegOutput, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
 use antiphon_store::mutant::is_mutant;
 use antiphon_wire::escaped;
 use std::{
     cell::Cell,
     panic::Location,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -19,7 +23,7 @@ use tokio::task::AbortHandle;
 
 /// One leg while its handler runs.
 pub(crate) struct LegRuntime {
-    leg: Mutex<Leg>,
+    leg: Mutex<LazyLeg>,
     /// Tasks that end with the leg.
     tasks: Mutex<Vec<AbortHandle>>,
     /// The refusals that the handler has received.
@@ -56,7 +60,7 @@ impl Drop for ScopeGuard<'_> {
 
 impl LegRuntime {
     pub(crate) fn new(
-        leg: Leg,
+        leg: LazyLeg,
         server: Arc<Runtime>,
         carrier: LegCarrier,
         claim: Option<Arc<ClaimedLeg>>,
@@ -86,15 +90,48 @@ impl LegRuntime {
 
     /// Gives access to the leg. Wakers are woken and dropped outside of its lock, because either may run foreign code.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
-        let mut leg = self.leg.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = act(&mut leg);
-        let DeferredWork { wakes, drops, events } = leg.take_deferred_work();
-        let call = (!events.is_empty()).then(|| leg.begun_call().map(|call| call.id().to_string()));
-        drop(leg);
-        wakes.into_iter().for_each(Waker::wake);
-        drop(drops);
-        events.iter().for_each(|event| log(event, call.as_ref().and_then(Option::as_deref)));
+        let mut leg = self.lock();
+        let result = act(leg.leg());
+        do_deferred(leg);
         result
+    }
+
+    /// Gives access to the leg, if it has begun.
+    pub(crate) fn with_begun<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> Option<R> {
+        let mut leg = self.lock();
+        let result = leg.get().map(act);
+        do_deferred(leg);
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LazyLeg> {
+        self.leg.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a poll of the handler with `waker`. The driver itself was polled with `parent`.
+    pub(crate) fn begin_poll(&self, waker: &Waker, parent: &Waker) {
+        let mut leg = self.lock();
+        if let Some(leg) = leg.begin_poll(parent) {
+            leg.begin_poll(waker, parent);
+        }
+        do_deferred(leg);
+    }
+
+    /// Ends the poll of the handler. The identity of its waker is valid only during the poll.
+    pub(crate) fn end_poll(&self) {
+        let mut leg = self.lock();
+        if let Some(leg) = leg.end_poll() {
+            leg.end_poll();
+        }
+        do_deferred(leg);
+    }
+
+    /// Ends the leg after the handler returned a result. `None` if the handler never needed the leg.
+    pub(crate) fn finish(&self) -> Option<Box<LegOutput>> {
+        let mut leg = self.lock();
+        let left = leg.finish();
+        do_deferred(leg);
+        left
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -156,7 +193,7 @@ impl LegRuntime {
 
     /// Returns true if output is suppressed: an earlier leg already sent it, or the request was cancelled.
     pub(crate) fn is_silent(&self) -> bool {
-        self.with(|leg| leg.suppresses_output())
+        self.with_begun(|leg| leg.suppresses_output()).unwrap_or(false)
     }
 
     /// Derives a value from the call, and begins the call if necessary; `None` if it cannot begin.
@@ -216,6 +253,17 @@ impl Drop for LegRuntime {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Unlocks the leg, and does the work that it has left for this moment.
+fn do_deferred(mut leg: MutexGuard<'_, LazyLeg>) {
+    let Some(begun) = leg.get() else { return };
+    let Some(DeferredWork { wakes, drops, events }) = begun.take_deferred_work() else { return };
+    let call = (!events.is_empty()).then(|| begun.begun_call().map(|call| call.id().to_string()));
+    drop(leg);
+    wakes.into_iter().for_each(Waker::wake);
+    drop(drops);
+    events.iter().for_each(|event| log(event, call.as_ref().and_then(Option::as_deref)));
 }
 
 fn log(event: &LogEvent, call: Option<&str>) {

@@ -25,6 +25,7 @@ pub(crate) mod handler;
 pub(crate) mod in_flight;
 pub(crate) mod in_session;
 mod in_task;
+mod lazy_leg;
 pub(crate) mod leg;
 pub(crate) mod leg_end;
 pub(crate) mod leg_runtime;

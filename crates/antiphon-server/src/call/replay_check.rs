@@ -5,6 +5,7 @@ use crate::{
     Ctx, HandlerOutcome,
     call::{
         DriveResult, LegCarrier,
+        lazy_leg::LazyLeg,
         result::HandlerFuture,
         setup::{leg_context, setup},
     },
@@ -43,7 +44,7 @@ pub(crate) async fn check<T: Send + 'static>(
             }
         }
         // A failed handler may drop questions. But a step that was dropped while it ran may have acted.
-        DriveResult::Returned(outcome, left) => {
+        DriveResult::Returned(outcome, Some(left)) => {
             let Some(run) = ReplayRun::at(server, admitted, left) else { return };
             if matches!(outcome, HandlerOutcome::Complete(_)) {
                 run.at_dropped(left);
@@ -51,7 +52,10 @@ pub(crate) async fn check<T: Send + 'static>(
                 run.at_cut(left);
             }
         }
-        DriveResult::Round(..) | DriveResult::Stopped(..) | DriveResult::Cancelled => {}
+        DriveResult::Returned(_, None)
+        | DriveResult::Round(..)
+        | DriveResult::Stopped(..)
+        | DriveResult::Cancelled => {}
     }
 }
 
@@ -123,7 +127,7 @@ impl<'a> ReplayRun<'a> {
         let limits = &self.server.limits;
         let carrier = LegCarrier::Sealed;
         let setup = setup(self.server, self.admitted, &carrier, Purpose::DryRun);
-        let engine = Leg::dry_run(call, left.record.clone(), setup);
+        let engine = LazyLeg::begun(Leg::dry_run(call, left.record.clone(), setup));
         let leg = self.admitted.leg_number().saturating_add(1);
         let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier, None));
         let result = match start(Ctx::new(Arc::clone(&shared))) {
@@ -136,7 +140,7 @@ impl<'a> ReplayRun<'a> {
             Err(_) => Ok(Ok(DriveResult::Cancelled)),
         };
         left.call = match result {
-            Ok(Ok(DriveResult::Round(_, mut again) | DriveResult::Returned(_, mut again))) => {
+            Ok(Ok(DriveResult::Round(_, mut again) | DriveResult::Returned(_, Some(mut again)))) => {
                 self.compare(left, &again);
                 again.call.take()
             }
@@ -154,7 +158,7 @@ impl<'a> ReplayRun<'a> {
                 }
                 again.call.take()
             }
-            Ok(Ok(DriveResult::Cancelled)) => None,
+            Ok(Ok(DriveResult::Cancelled | DriveResult::Returned(_, None))) => None,
             Ok(Err(_panic)) => {
                 self.report(ReplayFault::Panicked, "");
                 None

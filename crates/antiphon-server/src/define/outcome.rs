@@ -3,9 +3,11 @@
 use crate::{
     Ctx, Error, HandlerOutcome, IntoOutcome,
     call::{DriveResult, drive},
+    in_place,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
+use std::pin::Pin;
 
 /// The conversion of an `R` to a `T`. It proves that the conversion exists, so that the compiler reports a missing one
 /// in one place.
@@ -27,13 +29,12 @@ pub const fn outcome<T, R: IntoOutcome<T>>() -> Outcome<T, R> {
     Outcome { make: R::into_outcome, schema: R::output_schema }
 }
 
-/// Runs a handler to its outcome. This is the only place that does so.
-///
-/// This is neither an async function nor an async block: each would hold the handler's future twice.
+/// Runs a handler to its outcome. This is the only place that does so. The handler is pinned by the caller, who holds it once:
+/// an async function holds its argument and its pinned local.
 pub fn run<T, R>(
     ctx: &Ctx,
     outcome: Outcome<T, R>,
-    handler: impl Future<Output = R>,
+    handler: Pin<&mut impl Future<Output = R>>,
 ) -> impl Future<Output = HandlerRun<T>> {
     drive(ctx, handler.map(move |value| HandlerOutput { value, make: outcome.make })).map(HandlerRun)
 }
@@ -42,7 +43,7 @@ pub fn run<T, R>(
 pub fn run_resolved<T, R>(
     ctx: &Ctx,
     outcome: Outcome<T, R>,
-    handler: impl Future<Output = Result<R, Error>>,
+    handler: Pin<&mut impl Future<Output = Result<R, Error>>>,
 ) -> impl Future<Output = HandlerRun<T>> {
     drive(ctx, handler.map(move |value| value.map(|value| HandlerOutput { value, make: outcome.make })))
         .map(HandlerRun)
@@ -66,7 +67,10 @@ impl<T, R> IntoOutcome<T> for HandlerOutput<T, R> {
 /// The boxed future of a handler.
 pub struct BoxedHandler<T>(pub(crate) BoxFuture<'static, DriveResult<T>>);
 
-/// Boxes the future of a handler: the only allocation of a call.
-pub fn boxed<T>(handler: impl Future<Output = HandlerRun<T>> + Send + 'static) -> BoxedHandler<T> {
-    BoxedHandler(Box::pin(handler.map(|HandlerRun(ran)| ran)))
+/// Returns the future of a handler in a box, made there.
+pub fn boxed<T, F>(make: impl FnOnce() -> F) -> BoxedHandler<T>
+where
+    F: Future<Output = HandlerRun<T>> + Send + 'static,
+{
+    BoxedHandler(Box::into_pin(in_place::boxed(|| make().map(|HandlerRun(ran)| ran))))
 }

@@ -14,6 +14,7 @@ use crate::{
         listen::{self, Subscription},
         tasks::{tasks, write_created},
     },
+    in_place::boxed,
     offer::{
         list::{List, ListItem},
         profile::Profile,
@@ -39,8 +40,8 @@ use std::sync::Arc;
 pub(crate) enum RouteOutcome {
     /// The body of the response.
     Body(Vec<u8>),
-    /// An open subscription, which is answered when it ends.
-    Open(Subscription),
+    /// An open subscription, which is answered when it ends. Boxed, because nearly every outcome is a body.
+    Open(Box<Subscription>),
 }
 
 /// Answers a request by its method.
@@ -81,7 +82,7 @@ pub(crate) async fn route(
         method::SUBSCRIPTIONS_LISTEN => {
             // Boxed, because it would enlarge the future of every request.
             let opened = Box::pin(listen::open(server, now, request, caller));
-            return opened.await.map(RouteOutcome::Open);
+            return opened.await.map(|subscription| RouteOutcome::Open(Box::new(subscription)));
         }
         method::TASKS_GET
         | method::TASKS_UPDATE
@@ -159,7 +160,8 @@ async fn call_tool(
     };
     let principal = admitted.principal().filter(|_| tool.settings.task != TaskMode::Never).cloned();
     let run = |ctx| (tool.run)(ctx, arguments).map_err(|fault| fault.to_string());
-    let mut result = leg::run(server, admitted, claim.clone(), run).await;
+    // In a box of its own: an allocator is fast for up to a kilobyte, and the future of a request is larger.
+    let mut result = Box::into_pin(boxed(|| leg::run(server, &mut admitted, claim.as_ref(), run))).await;
     if let Ok(LegResult::Promoted(key, round)) = result {
         let fingerprint = claim.as_ref().map(|claim| claim.claim.row.fingerprint);
         let promoted = task::Promoted { key, round, fingerprint };
@@ -249,7 +251,7 @@ async fn get_prompt(
         ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
     };
     let run = |ctx| (prompt.run)(ctx, text).map_err(|fault| fault.to_string());
-    let result = leg::run(server, admitted, claim.clone(), run).await;
+    let result = Box::into_pin(boxed(|| leg::run(server, &mut admitted, claim.as_ref(), run))).await;
     Ok(LegReply { result, claim }.map(failing))
 }
 
@@ -269,7 +271,8 @@ async fn read_resource(
             ClaimResult::Run(claim) => claim,
             ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
         };
-        let result = leg::run(server, admitted, claim.clone(), |ctx| Ok((resource.run)(ctx))).await;
+        let run = |ctx| Ok((resource.run)(ctx));
+        let result = Box::into_pin(boxed(|| leg::run(server, &mut admitted, claim.as_ref(), run))).await;
         return Ok(LegReply { result, claim }
             .map(|result| failing(found(with_cache_hint(request, result, resource.cache), uri)?)));
     }
@@ -281,7 +284,7 @@ async fn read_resource(
             ClaimResult::Run(claim) => claim,
             ClaimResult::Replied(reply) => return Ok(LegResult::Again(reply).into()),
         };
-        let result = leg::run(server, admitted, claim.clone(), run).await;
+        let result = Box::into_pin(boxed(|| leg::run(server, &mut admitted, claim.as_ref(), run))).await;
         return Ok(LegReply { result, claim }
             .map(|result| failing(found(with_cache_hint(request, result, template.cache), uri)?)));
     }

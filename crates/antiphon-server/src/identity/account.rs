@@ -41,8 +41,8 @@ impl Accounts {
         if caller.headers.is_none() {
             return Account::Owner;
         }
-        match caller.extensions.and_then(|found| found.get::<PeerAddress>()) {
-            Some(address) if !address.is_loopback() => Account::Address(*address),
+        match caller.peer_address() {
+            Some(address) if !address.is_loopback() => Account::Address(address),
             _ => Account::Anonymous,
         }
     }

@@ -1,6 +1,6 @@
 //! The caller of a request, as known to the transport.
 
-use crate::{Bearer, Outbox, task_leg::TaskLeg};
+use crate::{Bearer, Outbox, PeerAddress, task_leg::TaskLeg};
 use antiphon_seal::Principal;
 use http::{Extensions, HeaderMap};
 use std::{
@@ -18,6 +18,8 @@ pub struct Caller<'a> {
     pub headers: Option<&'a HeaderMap>,
     /// The values that layers in front of the server added, such as a [`Principal`]; `None` on other transports.
     pub extensions: Option<&'a Extensions>,
+    /// The address of the peer, unless an extension has it.
+    pub(crate) address: Option<PeerAddress>,
     /// The outbox for messages before the reply; without it, none are sent.
     pub(crate) outbox: Option<&'a Outbox>,
     /// The leg of a task; `None` for a request of a client.
@@ -27,7 +29,13 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Returns the sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
-        Self { headers: Some(headers), extensions: Some(extensions), outbox: None, task: None }
+        Self { headers: Some(headers), extensions: Some(extensions), ..Self::default() }
+    }
+
+    /// Returns the address of the peer: the one that a layer inserted as an extension, or else that of the connection. `None`
+    /// if neither is known.
+    pub fn peer_address(&self) -> Option<PeerAddress> {
+        self.extensions.and_then(|found| found.get().copied()).or(self.address)
     }
 
     /// Returns the verified token of the sender, if there is one.

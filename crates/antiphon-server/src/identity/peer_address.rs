@@ -8,11 +8,11 @@ use std::{
 /// The number of bits of an IPv6 address that name the network of one customer.
 const NETWORK_BITS: u32 = 64;
 
-/// The address of the peer of a connection, as an extension of its requests. The limits of anonymous callers apply to each
+/// The address of the peer of a connection, as in [`Caller::peer_address`](crate::Caller::peer_address). The limits of anonymous callers apply to each
 /// address: [`Limits::sessions_per_address`](crate::Limits::sessions_per_address) and its neighbours.
 ///
-/// [`serve_http`](crate::serve::http::serve_http) adds the address to each request. An [`HttpService`] in a router of yours
-/// gets it from a layer. With axum, `into_make_service_with_connect_info::<SocketAddr>()` makes the address known, and this
+/// [`serve_http`](crate::serve::http::serve_http) has the address of each request. An [`HttpService`] in a router of yours gets
+/// it from a layer, as an extension of the request. With axum, `into_make_service_with_connect_info::<SocketAddr>()` makes the address known, and this
 /// layer adds it:
 ///
 /// ```text

@@ -3,6 +3,7 @@
 use crate::{
     BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     call::{DriveResult, drive},
+    in_place::boxed,
     offer::{
         completion::{Completers, first_duplicate},
         list::ListItem,
@@ -15,7 +16,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, pin::pin, sync::Arc};
 
 pub(crate) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveResult<GetPromptResult>>, serde_json::Error>
     + Send
@@ -43,7 +44,9 @@ impl Prompt {
             let arguments: A = serde_json::from_str(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
-                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
+                Box::into_pin(boxed(
+                    || async move { drive(&ctx, pin!(handler.call(&ctx, (arguments,)))).await },
+                ));
             Ok(future)
         };
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();

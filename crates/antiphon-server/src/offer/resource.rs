@@ -3,6 +3,7 @@
 use crate::{
     BuildError, CacheHint, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
     call::{DriveResult, drive},
+    in_place::boxed,
     offer::{completion::Completers, list::ListItem, template::UriTemplate, uri::is_uri},
     settings::{self, Settings},
     subscribe::registry::ListKind,
@@ -10,7 +11,7 @@ use crate::{
 use antiphon_wire::{Annotations, ReadResourceResult};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, pin::pin, sync::Arc};
 
 /// The future of a resource's handler.
 pub(crate) type ReadFuture = BoxFuture<'static, DriveResult<ReadResourceResult>>;
@@ -38,7 +39,7 @@ impl Resource {
         let handler = Arc::new(handler);
         let run = move |ctx: Ctx| -> ReadFuture {
             let handler = Arc::clone(&handler);
-            Box::pin(async move { drive(&ctx, handler.call(&ctx, ())).await })
+            Box::into_pin(boxed(|| async move { drive(&ctx, pin!(handler.call(&ctx, ()))).await }))
         };
         Self::from_parts(uri, name, Box::new(run))
     }
@@ -96,7 +97,9 @@ impl ResourceTemplate {
         let run = move |ctx: Ctx, variables| -> Result<ReadFuture, serde_json::Error> {
             let variables: A = serde_json::from_value(serde_json::Value::Object(variables))?;
             let handler = Arc::clone(&handler);
-            Ok(Box::pin(async move { drive(&ctx, handler.call(&ctx, (variables,))).await }))
+            Ok(Box::into_pin(boxed(
+                || async move { drive(&ctx, pin!(handler.call(&ctx, (variables,)))).await },
+            )))
         };
         Self::from_parts(uri_template, name, Box::new(run))
     }

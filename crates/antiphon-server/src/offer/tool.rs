@@ -3,6 +3,7 @@
 use crate::{
     Ctx, Handler, IntoOutcome,
     call::{DriveResult, drive, outcome::schema_of_result},
+    in_place::boxed,
     offer::{advertised::advertised, arguments::decode, check::SchemaOrigin},
     settings::{self, Settings, TaskMode},
 };
@@ -11,7 +12,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::pin, sync::Arc};
 
 /// Runs the handler on the text of the arguments.
 pub(crate) type RunTool = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, DriveResult<CallToolResult>>, serde_json::Error>
@@ -90,7 +91,9 @@ impl Tool {
             let arguments: A = decode(arguments)?;
             let handler = Arc::clone(&handler);
             let future: BoxFuture<'static, _> =
-                Box::pin(async move { drive(&ctx, handler.call(&ctx, (arguments,))).await });
+                Box::into_pin(boxed(
+                    || async move { drive(&ctx, pin!(handler.call(&ctx, (arguments,)))).await },
+                ));
             Ok(future)
         };
         let advertised = JsonSchema::from_value(&schema);

@@ -51,13 +51,8 @@ pub(crate) struct Admitted<'a> {
     principal: Option<Principal>,
     /// The call in its present leg; `None` on the first leg.
     call: Option<Call>,
-    record: Option<Record>,
-    /// The record in the store that the state names, until it is loaded.
-    spilled: Option<SpilledRecord>,
-    /// True if the state had expired: the answers that came with it are dropped.
-    late: bool,
-    /// The last Unix second at which the state could be accepted; 0 without a state.
-    accepted_until: u64,
+    /// The rest of the opened state; `None` on the first leg. Boxed, because most requests are first legs.
+    opened: Option<Box<OpenedState>>,
 }
 
 /// The proof that the client declared the capabilities for all of these questions.
@@ -71,12 +66,14 @@ pub(crate) struct SpilledRecord {
     tool_version: u32,
 }
 
-/// A state that belongs to its request. Its record is in the token or in the store.
+/// A state that belongs to its request, without its call. The record is in the token or in the store.
 struct OpenedState {
-    call: Call,
     record: Option<Record>,
+    /// The record in the store that the state names, until it is loaded.
     spilled: Option<SpilledRecord>,
+    /// True if the state had expired: the answers that came with it are dropped.
     late: bool,
+    /// The last Unix second at which the state could be accepted.
     accepted_until: u64,
 }
 
@@ -89,16 +86,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     let (principal, state) = match (principal, leg.request.params.request_state) {
         (Ok(principal), Some(state)) => (principal, state),
         (Ok(principal), None) => {
-            return Ok(Admitted {
-                leg,
-                _names: names,
-                principal,
-                call: None,
-                record: None,
-                spilled: None,
-                late: false,
-                accepted_until: 0,
-            });
+            return Ok(Admitted { leg, _names: names, principal, call: None, opened: None });
         }
         // A handler would take the caller for an anonymous one.
         (Err(cause), state) => {
@@ -106,8 +94,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
             return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
         }
     };
-    let OpenedState { call, record, spilled, late, accepted_until } =
-        open(server, &leg, principal.as_ref(), state)?;
+    let (call, opened) = open(server, &leg, principal.as_ref(), state)?;
     // The state is authentic, bound and in time: from here on the caller is legitimate, and may learn the reason of an
     // error.
     let id = call.id();
@@ -116,7 +103,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %escaped(&id), target = ?escaped(leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, _names: names, principal, call: Some(call), record, spilled, late, accepted_until })
+    Ok(Admitted { leg, _names: names, principal, call: Some(call), opened: Some(Box::new(opened)) })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -126,7 +113,7 @@ fn open(
     leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
-) -> Result<OpenedState, Refusal> {
+) -> Result<(Call, OpenedState), Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         let (method, target) = (escaped(&leg.request.method), escaped(leg.target));
@@ -160,11 +147,11 @@ fn open(
     let (late, accepted_until, id) = (opened.expired, opened.accepted_until, opened.call.id());
     if let Some(spilled) = Spilled::decode(&opened.payload) {
         let spilled = Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version });
-        return Ok(OpenedState { call: opened.call, record: None, spilled, late, accepted_until });
+        return Ok((opened.call, OpenedState { record: None, spilled, late, accepted_until }));
     }
     let record = Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(id)))?;
     let record = Some(migrated(leg, id, opened.tool_version, record)?);
-    Ok(OpenedState { call: opened.call, record, spilled: None, late, accepted_until })
+    Ok((opened.call, OpenedState { record, spilled: None, late, accepted_until }))
 }
 
 /// Converts a record that another version of the tool has written.
@@ -211,7 +198,7 @@ impl<'a> Admitted<'a> {
 
     /// Returns whether the state had expired, on a server that then asks again.
     pub(crate) fn late(&self) -> bool {
-        self.late
+        self.opened.as_ref().is_some_and(|opened| opened.late)
     }
 
     /// Returns the call in its present leg.
@@ -231,16 +218,24 @@ impl<'a> Admitted<'a> {
 
     /// Returns the record that came with the state.
     pub(crate) fn record(&self) -> Option<&Record> {
-        self.record.as_ref()
+        self.opened.as_ref()?.record.as_ref()
+    }
+
+    /// Returns whether the state names a record in the store that is not loaded yet.
+    pub(crate) fn is_spilled(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.spilled.is_some())
     }
 
     /// Loads the record that the state names, if it is in the store.
     pub(crate) async fn load_record(&mut self, server: &Runtime) -> Result<(), Refusal> {
-        let Some(SpilledRecord { spilled, call, tool_version }) = self.spilled.take() else { return Ok(()) };
+        let Some(opened) = &mut self.opened else { return Ok(()) };
+        let Some(SpilledRecord { spilled, call, tool_version }) = opened.spilled.take() else {
+            return Ok(());
+        };
         // Boxed, because it would enlarge the future of every call.
-        let binding = self.leg.binding(self.principal());
+        let binding = self.leg.binding(self.principal.as_ref());
         let record = Box::pin(spill::load(server, &binding, call, spilled)).await?;
-        self.record = Some(migrated(&self.leg, call, tool_version, record)?);
+        opened.record = Some(migrated(&self.leg, call, tool_version, record)?);
         Ok(())
     }
 
@@ -250,21 +245,21 @@ impl<'a> Admitted<'a> {
         server: &Runtime,
         state: &RawValue,
     ) -> Result<Option<Record>, Refusal> {
-        let opened = open(server, &self.leg, self.principal(), state)?;
+        let (_, opened) = open(server, &self.leg, self.principal(), state)?;
         let Some(SpilledRecord { spilled, call, .. }) = opened.spilled else { return Ok(opened.record) };
         // Boxed, because it would enlarge the future of every call.
         let binding = self.leg.binding(self.principal());
         Box::pin(spill::load(server, &binding, call, spilled)).await.map(Some)
     }
 
-    /// Returns the last Unix second at which the state could be accepted.
+    /// Returns the last Unix second at which the state could be accepted; 0 without a state.
     pub(crate) fn accepted_until(&self) -> u64 {
-        self.accepted_until
+        self.opened.as_ref().map_or(0, |opened| opened.accepted_until)
     }
 
     /// Takes the record that came with the state.
     pub(crate) fn take_record(&mut self) -> Option<Record> {
-        self.record.take()
+        self.opened.as_mut()?.record.take()
     }
 
     /// Returns whether the client accepts a result that holds state only.
@@ -300,7 +295,7 @@ impl<'a> Admitted<'a> {
     /// Seals a round: the only way for a question to leave. `after_effect` is true if a step has run in this leg: its
     /// record then leaves even if later entries would exceed the limit.
     pub(crate) async fn seal(
-        mut self,
+        &mut self,
         server: &Runtime,
         permit: Permit,
         record: &Record,

@@ -2,7 +2,7 @@
 //!
 //! [`WholeRequest`] reads nearly all requests, in one walk. Any other message is read in steps.
 
-use crate::{read::read_object, refusal::Refusal, session::Session};
+use crate::{in_place::boxed, read::read_object, refusal::Refusal, session::Session};
 use antiphon_seal::canonical;
 use antiphon_wire::{
     ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, RequestParams, StringMember, UniqueNames,
@@ -47,7 +47,7 @@ pub struct Request<'a> {
 pub(crate) fn receive(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Unreadable> {
     match WholeRequest::read(bytes) {
         // `receive_in_steps` has the error for this method.
-        Some(whole) if whole.method != method::INITIALIZE => Ok(Received::Request(Box::new(whole.into()))),
+        Some(whole) if whole.method != method::INITIALIZE => Ok(Received::Request(boxed(|| whole.into()))),
         _ => receive_in_steps(bytes, has_sessions),
     }
 }

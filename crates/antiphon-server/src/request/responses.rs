@@ -16,7 +16,7 @@ pub(crate) fn received_responses(admitted: &Admitted<'_>) -> Result<Option<Input
 
 /// > Servers **SHOULD** validate that the data provided by the client is a valid `InputResponses` object
 fn read_responses(text: Option<&RawValue>) -> Result<Option<InputResponses>, Refusal> {
-    text.map(|text| serde_json::from_str(text.get()))
+    text.map(InputResponses::read)
         .transpose()
         .map_err(|_| Refusal::params("params.inputResponses must be an object"))
 }

@@ -8,7 +8,7 @@ use crate::common::{
     socket::{Client, Running, holding, serve, serve_this, text},
 };
 use antiphon::{
-    serve::http::{HttpOptions, HttpService, PeerAddress},
+    serve::http::{HttpOptions, HttpService},
     server::Limits,
 };
 use bytes::Bytes;
@@ -355,7 +355,7 @@ async fn each_request_names_the_address_of_its_peer() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let server = fixture(|builder| {
         builder.bind_principal(move |caller| {
-            let address = caller.extensions.and_then(|extensions| extensions.get::<PeerAddress>());
+            let address = caller.peer_address();
             tell.send(format!("{address:?}")).unwrap();
             Ok::<_, std::convert::Infallible>(None)
         })

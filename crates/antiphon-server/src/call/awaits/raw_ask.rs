@@ -42,8 +42,10 @@ pub(crate) enum Fallback<'a> {
 /// A question with its path, ready to be sent.
 pub(crate) struct PreparedAsk {
     pub(crate) request: InputRequest,
-    /// The text from which the digest is computed.
-    pub(crate) text: Vec<u8>,
+    /// The text from which the digest is computed: the question as JSON, or a part of it.
+    pub(crate) text: String,
+    /// True if the text is the question as JSON.
+    pub(crate) is_whole: bool,
     /// The digest of the work behind the URL. If it is set, an accepted question waits until that work is finished.
     pub(crate) until: Option<Digest>,
 }
@@ -56,7 +58,8 @@ impl PreparedAsk {
         // Most questions fit without a second allocation.
         let mut text = Vec::with_capacity(512);
         serde_json::to_writer(&mut text, &request).map_err(|fault| fault.to_string())?;
-        Ok(Self { request, text, until: None })
+        let text = String::from_utf8(text).map_err(|fault| fault.to_string())?;
+        Ok(Self { request, text, is_whole: true, until: None })
     }
 }
 
@@ -192,10 +195,11 @@ impl<'a> RawAsk<'a> {
         if has_fallback && self.leg_runtime().carrier().lacks(&rendered.request) != AskSupport::NONE {
             return Err(self.unsupported(&path));
         }
-        let Some(digest) = self.leg_runtime().digest(&rendered.text) else { return Ok(None) };
+        let Some(digest) = self.leg_runtime().digest(rendered.text.as_bytes()) else { return Ok(None) };
         Ok(Some(Question {
             path,
             request: rendered.request,
+            text: rendered.is_whole.then_some(rendered.text),
             digest,
             within: self.within.map(|within| within.as_secs()),
             until: rendered.until,

@@ -17,7 +17,11 @@ use http::{StatusCode, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::{Buf as _, Bytes};
-use std::{error::Error as StdError, ops::Deref, pin::pin};
+use std::{
+    error::Error as StdError,
+    ops::Deref,
+    pin::{Pin, pin},
+};
 
 /// An error of a request's body.
 pub type BoxBodyError = Box<dyn StdError + Send + Sync>;
@@ -85,12 +89,12 @@ impl Deref for RequestBody {
 
 /// Reads the body of a request that is authorized: no other request may send megabytes.
 pub(crate) async fn read_body<B>(
-    body: B,
+    mut body: Pin<&mut B>,
     parts: &Parts,
     options: &HttpOptions,
     budget: &RequestBudget,
     pool: &BufferPool,
-    authorized: Authorized,
+    authorized: &Authorized,
 ) -> Result<RequestBody, Rejection>
 where
     B: Body + Send,
@@ -98,7 +102,7 @@ where
     B::Error: Into<BoxBodyError>,
 {
     let read = async {
-        let (mut body, mut bytes) = (pin!(body), BodyBytes::Frame(Bytes::new()));
+        let mut bytes = BodyBytes::Frame(Bytes::new());
         let mut reserved = RequestBytes::default();
         while let Some(frame) = body.frame().await {
             let Ok(mut data) = frame.map_err(unreadable)?.into_data() else { continue };
@@ -121,7 +125,9 @@ where
     if let Some(read) = poll_immediate(&mut read).await {
         return read;
     }
-    tokio::time::timeout(options.body_timeout, read).await.unwrap_or_else(|_elapsed| Err(too_slow()))
+    // Boxed, because it would enlarge the future of every request.
+    let read = Box::pin(tokio::time::timeout(options.body_timeout, read));
+    read.await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 
 /// Reserves memory for the bytes that were read, and for as many again: a client that announces a long body and does not

@@ -1,7 +1,8 @@
 //! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with [`serve_http`](super::serve_http).
 
 use crate::{
-    Outbox, Received, ReplyMessage, RequestBudget, Server,
+    Outbox, PeerAddress, Received, ReplyMessage, RequestBudget, Server,
+    in_place::boxed,
     message_service::{CallOutcome, MessageService},
     refusal_log::RefusalLog,
     request::receive::without_session,
@@ -27,7 +28,7 @@ use http_body::Body;
 use std::{
     convert::Infallible,
     future::Future,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
@@ -148,65 +149,80 @@ impl<S: MessageService> HttpService<S> {
         check_head(parts, options, legacy.is_some()).map(|()| None)
     }
 
-    /// Begins to answer a request.
-    pub(crate) fn exchange<B>(self, request: Request<B>) -> Exchange<S>
+    /// Begins to answer a request. `address` is that of the peer, unless an extension of the request has it.
+    pub(crate) fn exchange<B>(self, parts: Parts, body: B, address: Option<PeerAddress>) -> Exchange<S>
     where
         B: Body + Send + 'static,
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
         let outbox = self.shared.outbox.sibling();
-        let closes_connection = request.version() <= Version::HTTP_11;
-        let page = self.options().origins.of_page(request.headers());
-        let reply = Box::pin(self.clone().reply(request, outbox.clone()));
+        let closes_connection = parts.version <= Version::HTTP_11;
+        let page = self.options().origins.of_page(&parts.headers);
+        let reply = Box::into_pin(boxed(|| self.clone().reply(parts, body, address, outbox.clone())));
         Exchange { service: self, closes_connection, reply: Some(reply), outbox, page }
     }
 
     /// Checks a request and answers it, and logs a rejection. The messages before the reply go into the outbox.
-    async fn reply<B>(self, request: Request<B>, outbox: Outbox) -> HttpReply
+    ///
+    /// Not an `async fn`, whose future would have a second place for each argument.
+    fn reply<B>(
+        self,
+        mut parts: Parts,
+        body: B,
+        address: Option<PeerAddress>,
+        outbox: Outbox,
+    ) -> impl Future<Output = HttpReply> + Send
     where
         B: Body + Send,
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
-        let reply = self.checked_reply(request, &outbox).await;
-        if let HttpReply::Rejection(rejection) = &reply {
-            rejection.log(&self.shared.refusals, self.shared.server.now());
+        async move {
+            let reply = self.checked_reply(&mut parts, pin!(body), address, &outbox).await;
+            if let HttpReply::Rejection(rejection) = &reply {
+                rejection.log(&self.shared.refusals, self.shared.server.now());
+            }
+            reply
         }
-        reply
     }
 
-    async fn checked_reply<B>(&self, request: Request<B>, outbox: &Outbox) -> HttpReply
+    async fn checked_reply<B>(
+        &self,
+        parts: &mut Parts,
+        body: Pin<&mut B>,
+        address: Option<PeerAddress>,
+        outbox: &Outbox,
+    ) -> HttpReply
     where
         B: Body + Send,
         B::Data: Send,
         B::Error: Into<BoxBodyError>,
     {
         let Shared { server, options, legacy, budget, buffers, .. } = &*self.shared;
-        let (mut parts, body) = request.into_parts();
-        match self.reply_to_head(&parts) {
+        match self.reply_to_head(parts) {
             Ok(None) => {}
             Ok(Some(response)) => return HttpReply::Response(Box::new(response)),
             Err(refused) => {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
             }
         }
-        let authorized = match authorize(&mut parts, options.auth.as_ref(), server).await {
+        let authorized = match authorize(parts, options.auth.as_ref(), server, address).await {
             Ok(authorized) => authorized,
             Err(refused) => {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
             }
         };
         if let Some(legacy) = legacy.as_ref().filter(|_| parts.method != Method::POST) {
-            return legacy.get_or_delete(&parts, authorized);
+            return legacy.get_or_delete(parts, authorized);
         }
-        let body = match read_body(body, &parts, options, budget, buffers, authorized).await {
+        let body = match read_body(body, parts, options, budget, buffers, &authorized).await {
             Ok(body) => body,
             Err(refused) => return HttpReply::Rejection(refused),
         };
         // Boxed, to keep the future of a modern request small.
-        if let Some(legacy) = legacy.as_ref().filter(|_| legacy::is_of_session(&parts)) {
-            return Box::pin(legacy.post(parts, body, authorized)).await;
+        if let Some(legacy) = legacy.as_ref().filter(|_| legacy::is_of_session(parts)) {
+            return Box::pin(legacy.post(taken(parts), body, authorized)).await;
         }
         let request = match server.read(&body) {
             Ok(Received::Request(request)) => request,
@@ -218,7 +234,7 @@ impl<S: MessageService> HttpService<S> {
                 };
                 return Box::pin(legacy.without_session(
                     message,
-                    &authorized.caller(&parts).with_outbox(outbox),
+                    &authorized.caller(parts).with_outbox(outbox),
                     &parts.headers,
                 ))
                 .await;
@@ -227,7 +243,7 @@ impl<S: MessageService> HttpService<S> {
                 let Some(legacy) = legacy else { return HttpReply::Json(reply) };
                 let batch = Box::pin(legacy.batch_without_session(
                     &body,
-                    authorized.caller(&parts).with_outbox(outbox),
+                    authorized.caller(parts).with_outbox(outbox),
                     &parts.headers,
                 ));
                 return batch.await.unwrap_or(HttpReply::Json(reply));
@@ -239,13 +255,14 @@ impl<S: MessageService> HttpService<S> {
         if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
             return HttpReply::Json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = authorized.caller(&parts).with_outbox(outbox);
-        match server.call(&offers, &request, &caller).await {
+        let caller = authorized.caller(parts).with_outbox(outbox);
+        // In a box of its own, as in `call_tool`: an allocator is fast for up to a kilobyte, and all of it is larger.
+        match Box::into_pin(boxed(|| server.call(&offers, &request, &caller))).await {
             CallOutcome::Reply(reply) => HttpReply::Json(reply),
             CallOutcome::Open(subscription) => {
                 // A subscription may stay open for days: the memory of its request is freed.
                 drop((request, offers));
-                drop((body, parts));
+                drop((body, taken(parts)));
                 tokio::select! {
                     reply = subscription => HttpReply::Json(reply),
                     // The stream is cut off, and the client opens another with a new token.
@@ -254,6 +271,12 @@ impl<S: MessageService> HttpService<S> {
             }
         }
     }
+}
+
+/// Takes the head of a request.
+fn taken(parts: &mut Parts) -> Parts {
+    let (empty, ()) = Request::new(()).into_parts();
+    std::mem::replace(parts, empty)
 }
 
 /// The future of a response. It resolves with the reply, or with an event stream once a message is sent before the
@@ -320,6 +343,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        self.clone().exchange(request)
+        let (parts, body) = request.into_parts();
+        self.clone().exchange(parts, body, None)
     }
 }

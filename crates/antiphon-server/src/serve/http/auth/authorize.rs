@@ -1,7 +1,7 @@
 //! The check of the access token of a request.
 
 use crate::{
-    Bearer, Caller,
+    Bearer, Caller, PeerAddress,
     message_service::MessageService,
     serve::http::{
         ReplyBody,
@@ -26,12 +26,13 @@ use std::time::SystemTime;
 pub(crate) struct Authorized {
     /// The time at which the token expires.
     until: Option<SystemTime>,
+    address: Option<PeerAddress>,
 }
 
 impl Authorized {
     /// Returns the caller of the request.
     pub(crate) fn caller<'a>(&self, parts: &'a Parts) -> Caller<'a> {
-        Caller::http(&parts.headers, &parts.extensions)
+        Caller { address: self.address, ..Caller::http(&parts.headers, &parts.extensions) }
     }
 
     /// Resolves when the token expires: an open stream ends then, and the client opens another with a new token.
@@ -53,14 +54,15 @@ pub(crate) async fn authorize(
     parts: &mut Parts,
     auth: Option<&ResourceServer>,
     server: &impl MessageService,
+    address: Option<PeerAddress>,
 ) -> Result<Authorized, Rejection> {
-    let Some(auth) = auth else { return Ok(Authorized { until: None }) };
+    let Some(auth) = auth else { return Ok(Authorized { until: None, address }) };
     // Boxed, to keep the future of a request without authentication small.
     let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
     parts.extensions.insert::<Principal>(bearer.principal().clone());
     let until = bearer.expires_at();
     parts.extensions.insert::<Bearer>(bearer);
-    Ok(Authorized { until })
+    Ok(Authorized { until, address })
 }
 
 async fn check(

@@ -49,11 +49,11 @@ impl<S: MessageService> hyper::service::Service<Request<Incoming>> for Connectio
     type Error = Infallible;
     type Future = ConnectionExchange<S>;
 
-    fn call(&self, mut request: Request<Incoming>) -> ConnectionExchange<S> {
-        request.extensions_mut().insert(self.connection.address());
+    fn call(&self, request: Request<Incoming>) -> ConnectionExchange<S> {
+        let (parts, body) = request.into_parts();
         let exchange = self.connection.begin().map(|guard| {
-            let request = request.map(|body| TrackedBody { body, connection: Arc::clone(&self.connection) });
-            (self.service.clone().exchange(request), guard)
+            let body = TrackedBody { body, connection: Arc::clone(&self.connection) };
+            (self.service.clone().exchange(parts, body, Some(self.connection.address())), guard)
         });
         ConnectionExchange { exchange, unread: Arc::clone(&self.unread) }
     }
