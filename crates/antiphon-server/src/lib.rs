@@ -25,7 +25,6 @@ mod claims;
 mod clock;
 mod define;
 mod dispatch;
-mod embedded;
 mod error;
 mod form;
 mod identity;

@@ -21,6 +21,9 @@ mod row;
 
 mod memory;
 
+#[cfg(feature = "engine")]
+mod embedded;
+
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -35,6 +38,8 @@ pub use blob::BlobDigest;
 pub use check::{MAX_STEP_NAME, MAX_VALUE};
 pub use claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor, Unknown};
 pub use clock::{ManualStoreClock, Micros, StoreClock};
+#[cfg(feature = "engine")]
+pub use embedded::EmbeddedEngine;
 pub use error::{StoreError, StoreErrorKind, Written};
 pub use future::TaskFuture;
 pub use identity::StoreIdentity;

@@ -9,8 +9,8 @@ pub use self::metrics::TaskMetrics;
 pub use self::options::TaskOptions;
 pub(crate) use self::options::TaskSettings;
 use self::{asked::AskedQuestions, metrics::TaskCounters};
-use crate::{BuildError, embedded::EmbeddedEngine, refusal::Refusal, task_leg::TaskLeg};
-use antiphon_store::{CallStore, MemoryTasks, StoreReach, TaskEngine, TaskKey};
+use crate::{BuildError, refusal::Refusal, task_leg::TaskLeg};
+use antiphon_store::{CallStore, EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine, TaskKey};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::{

@@ -15,7 +15,7 @@ pub type TaskListener = Box<dyn Fn(Option<TaskKey>) + Send + Sync>;
 /// An engine of tasks: it stores them durably, and runs each of them by the [program](TaskProgram) of its server until the task
 /// is final, in this process or in another one that has the same tasks.
 ///
-/// A server runs tasks over a [`TaskStore`](super::TaskStore) by an engine of its own, for one machine. Another engine takes its
+/// A server runs tasks over a [`TaskStore`](super::TaskStore) by `EmbeddedEngine` (feature `engine`), for one machine. Another engine takes its
 /// place with `ServerBuilder::task_engine`. One engine serves one server.
 ///
 /// An engine sees sealed snapshots and messages only. It runs a task by these rules:

@@ -7,6 +7,7 @@ mod folder;
 #[cfg(unix)]
 mod programs;
 
+mod embedded_engine;
 mod memory;
 #[cfg(unix)]
 mod postgres;

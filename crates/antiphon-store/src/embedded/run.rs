@@ -1,8 +1,7 @@
 //! The run of a task in this process: from its claim until it waits, ends, or goes to another process.
 
 use super::{active::ActiveTask, shared::Shared};
-use antiphon_seal::CallId;
-use antiphon_store::{
+use crate::{
     LegControl, RunnerId, StoreError, TaskAction, TaskClaim, TaskDecision, TaskFence, TaskKey, TaskMessage,
     TaskNext, TaskProgram, TaskUpdate, Written, mutant::is_mutant,
 };
@@ -46,8 +45,11 @@ impl Drop for RemovedAtEnd<'_> {
 }
 
 async fn run_claimed(engine: &Shared, program: &dyn TaskProgram, key: TaskKey, active: &ActiveTask) {
-    let Ok(runner) = CallId::random() else { return };
-    let claim = engine.store.claim(key, RunnerId::from_bytes(*runner.as_bytes()), engine.lease).await;
+    let mut runner = [0; 16];
+    if getrandom::fill(&mut runner).is_err() {
+        return;
+    }
+    let claim = engine.store.claim(key, RunnerId::from_bytes(runner), engine.lease).await;
     let (fence, row) = match claim {
         Ok(TaskClaim::Fresh(fence, row)) => (fence, row),
         // Another process runs the task, or it is over.

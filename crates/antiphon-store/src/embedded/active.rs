@@ -1,6 +1,6 @@
 //! The tasks that this process runs now.
 
-use antiphon_store::{LegControl, TaskKey};
+use crate::{LegControl, TaskKey};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

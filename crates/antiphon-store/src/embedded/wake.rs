@@ -1,7 +1,7 @@
 //! The beginning of a run: because a request came, or because a task is due.
 
 use super::{run::run, shared::Shared};
-use antiphon_store::{StoreReach, TaskKey, TaskProgram};
+use crate::{StoreReach, TaskKey, TaskProgram};
 use antiphon_wire::escaped;
 use std::{
     sync::{Arc, Weak},

@@ -1,7 +1,7 @@
 //! The state that the runs of an embedded engine share.
 
 use super::active::ActiveTasks;
-use antiphon_store::{TaskKey, TaskListener, TaskProgram, TaskStore};
+use crate::{TaskKey, TaskListener, TaskProgram, TaskStore};
 use std::{
     sync::{
         Arc, OnceLock, PoisonError, RwLock, Weak,

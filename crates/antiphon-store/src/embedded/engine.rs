@@ -1,7 +1,7 @@
 //! The embedded engine, as the trait of engines.
 
 use super::{active::ActiveTasks, shared::Shared, wake};
-use antiphon_store::{
+use crate::{
     NewTask, Owner, StoreFuture, StoreReach, TaskCreated, TaskEngine, TaskFuture, TaskKey, TaskLimits,
     TaskListener, TaskProgram, TaskRow, TaskSent, TaskStore, TaskSummary,
 };
@@ -15,17 +15,33 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
-/// An engine of tasks over a store of rows.
-pub(crate) struct EmbeddedEngine(Arc<Shared>);
+/// The shortest lease: it is renewed after a third of its time.
+const MIN_LEASE: Duration = Duration::from_millis(30);
+
+/// The engine of tasks over a [`TaskStore`]: it runs them in this process, and continues those of processes of the same machine that
+/// stopped. A server makes one from the store of its tasks.
+///
+/// It runs on the tokio runtime of the call that [begins](TaskEngine::begin) it, or that starts a task.
+///
+/// ```
+/// use antiphon_store::{EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine as _};
+/// use std::{sync::Arc, time::Duration};
+///
+/// let engine = EmbeddedEngine::new(Arc::new(MemoryTasks::new()), Duration::from_secs(30), 256);
+/// assert_eq!(engine.reach(), StoreReach::Process);
+/// ```
+pub struct EmbeddedEngine(Arc<Shared>);
 
 impl EmbeddedEngine {
-    /// Returns an engine in which so many tasks run at once.
-    pub(crate) fn new(store: Arc<dyn TaskStore>, lease: Duration, running: usize) -> Self {
+    /// Returns an engine in which this number of tasks run at once, one at least. Another process may take a task over when its lease,
+    /// of 30 ms at least, was not renewed.
+    #[must_use]
+    pub fn new(store: Arc<dyn TaskStore>, lease: Duration, running: usize) -> Self {
         Self(Arc::new(Shared {
             store,
-            lease,
+            lease: lease.max(MIN_LEASE),
             active: ActiveTasks::new(),
-            places: Semaphore::new(running.min(Semaphore::MAX_PERMITS)),
+            places: Semaphore::new(running.clamp(1, Semaphore::MAX_PERMITS)),
             program: OnceLock::new(),
             listeners: RwLock::default(),
             is_draining: AtomicBool::new(false),
