@@ -34,16 +34,15 @@
 //!
 //! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens.
 
-mod audience;
 mod authorize;
 mod clock_skew;
-#[cfg(feature = "auth")]
-mod jwt;
+mod resource;
 mod resource_server;
 mod verifier;
 
 #[cfg(feature = "auth")]
-pub use jwt::{Algorithm, Issuer};
+#[doc(inline)]
+pub use antiphon_jwt::{Algorithm, Issuer};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
 pub use verifier::{BearerError, BearerVerifier, StaticTokens};
 

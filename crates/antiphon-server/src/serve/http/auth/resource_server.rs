@@ -1,18 +1,17 @@
 //! The protected resource, and its metadata.
 
 #[cfg(feature = "auth")]
-use crate::serve::http::auth::{
-    audience::check_url,
-    jwt::{Audience, Issuer, TrustedIssuers, is_jwt},
-};
+use crate::serve::http::auth::resource::check_url;
 use crate::{
     Bearer, is_scope,
     serve::http::auth::{
-        audience::Resource,
         clock_skew::CLOCK_SKEW,
+        resource::Resource,
         verifier::{AnyVerifier, BearerError, BearerVerifier},
     },
 };
+#[cfg(feature = "auth")]
+use antiphon_jwt::{AccessToken, Audience, Issuer, TokenError, TrustedIssuers, is_jwt};
 use antiphon_wire::escaped;
 use http::HeaderValue;
 use hyper::body::Bytes;
@@ -123,7 +122,7 @@ impl ResourceServer {
         let Inner { resource, other, .. } = &*self.0;
         #[cfg(feature = "auth")]
         if !self.0.issuers.is_empty() && (other.is_none() || is_jwt(token)) {
-            return self.0.issuers.verify(token, now).await;
+            return self.0.issuers.verify(token, now).await.map(bearer_of).map_err(error_of);
         }
         #[cfg(not(feature = "auth"))]
         let _ = now;
@@ -162,6 +161,20 @@ impl ResourceServer {
             }
         }
         challenge(error, &all, self.0.metadata.as_ref().map(|metadata| &*metadata.url))
+    }
+}
+
+#[cfg(feature = "auth")]
+fn bearer_of(token: AccessToken) -> Bearer {
+    let bearer = Bearer::new(token.principal).with_scopes(token.scopes);
+    bearer.expiring_at(token.expires_at).with_claims(token.claims)
+}
+
+#[cfg(feature = "auth")]
+fn error_of(error: TokenError) -> BearerError {
+    match error {
+        TokenError::Invalid(cause) => BearerError::invalid(cause),
+        TokenError::Unavailable(cause) => BearerError::unavailable(cause),
     }
 }
 
@@ -272,8 +285,9 @@ impl ResourceServerBuilder {
         }
         #[cfg(feature = "auth")]
         let issuers = {
-            let audience = Audience { resource: resource.clone(), others: self.audiences };
-            TrustedIssuers::new(self.issuers, audience).map_err(|fault| refuse("an issuer", &fault))?
+            let audience = self.audiences.into_iter().fold(Audience::resource(resource.uri()), Audience::or);
+            TrustedIssuers::new(self.issuers, audience, CLOCK_SKEW)
+                .map_err(|fault| refuse("an issuer", &fault))?
         };
         #[cfg(feature = "auth")]
         let nobody = issuers.is_empty() && self.other.is_none();

@@ -118,8 +118,8 @@ impl Algorithm {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{compact, key_set::KeySet};
     use super::*;
+    use crate::{compact, key_set::KeySet};
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
     /// Tokens and keys of RFC 7515, appendices A.2 and A.3.

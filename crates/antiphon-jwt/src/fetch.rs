@@ -1,14 +1,13 @@
 //! Requests to an issuer, over the same connections as the client's.
 
-use crate::serve::http::auth::audience::check_scheme;
 use antiphon_connect::Connector;
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
-use std::time::Duration;
-use url::Url;
+use std::{net::IpAddr, time::Duration};
+use url::{Host, Url};
 
 /// The maximum length of a response in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
@@ -75,6 +74,21 @@ fn well_known(issuer: &str) -> Vec<String> {
         places.push(format!("{issuer}/.well-known/openid-configuration"));
     }
     places
+}
+
+/// > All authorization server endpoints **MUST** be served over HTTPS.
+pub(crate) fn check_scheme(url: &Url) -> Result<(), &'static str> {
+    let is_loopback = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        None => return Err("it has no host"),
+    };
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if is_loopback => Ok(()),
+        _ => Err("it must be https, or http on this machine itself"),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The keys of an issuer: fetched once for all requests that wait, cached, and refreshed in time.
 
-use crate::serve::http::auth::jwt::{
+use crate::{
     algorithm::Algorithm,
     fetch::{discover, get},
     key_set::KeySet,

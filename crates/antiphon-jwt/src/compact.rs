@@ -1,6 +1,6 @@
 //! The compact form of a JWT: header, claims and signature in base64url, separated by dots.
 
-use crate::serve::http::auth::jwt::algorithm::Algorithm;
+use crate::algorithm::Algorithm;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 
@@ -15,7 +15,8 @@ pub(crate) struct Unverified<'a> {
 }
 
 /// Returns whether a token has the form of a JWT: three parts, the first of which begins like a JSON object or white space.
-pub(crate) fn is_jwt(token: &str) -> bool {
+#[must_use]
+pub fn is_jwt(token: &str) -> bool {
     let mut parts = token.split('.');
     let header = parts.next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     header.is_some_and(|bytes| bytes.trim_ascii_start().first() == Some(&b'{')) && parts.count() == 2
@@ -72,8 +73,8 @@ fn object(part: &str) -> Option<Map<String, Value>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key_set::KeySet;
     use super::*;
+    use crate::key_set::KeySet;
     use proptest::prelude::*;
 
     proptest! {

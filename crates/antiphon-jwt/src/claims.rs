@@ -1,33 +1,31 @@
 //! The claims of a verified token.
 
-use crate::{
-    Bearer,
-    serve::http::auth::{audience::Resource, clock_skew::CLOCK_SKEW},
-};
+use crate::audience::Audience;
 use antiphon_seal::Principal;
 use serde_json::{Map, Value};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
-/// The resource that a token must be for.
-pub(crate) struct Audience {
-    pub(crate) resource: Resource,
-    /// Other names of the resource.
-    pub(crate) others: Vec<String>,
+/// A verified token. It does not hold the text of the token.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct AccessToken {
+    /// The user, the client and the issuer.
+    pub principal: Principal,
+    /// The scopes that the issuer granted.
+    pub scopes: Vec<String>,
+    /// The time at which the token expires.
+    pub expires_at: SystemTime,
+    /// All claims.
+    pub claims: Map<String, Value>,
 }
 
-impl Audience {
-    /// > MCP servers **MUST** only accept tokens that are valid for use with their own resources.
-    fn is_in(&self, claim: Option<&Value>) -> bool {
-        let is = |value: &Value| {
-            value
-                .as_str()
-                .is_some_and(|name| self.resource.is(name) || self.others.iter().any(|other| other == name))
-        };
-        match claim {
-            Some(Value::Array(all)) => all.iter().any(is),
-            Some(one) => is(one),
-            None => false,
-        }
+impl fmt::Debug for AccessToken {
+    /// Omits the claims: they identify a person.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessToken").field("scopes", &self.scopes).finish_non_exhaustive()
     }
 }
 
@@ -41,7 +39,9 @@ pub(crate) fn read(
     client_id_claim: Option<&str>,
     audience: &Audience,
     now: SystemTime,
-) -> Result<Bearer, &'static str> {
+    clock_skew: Duration,
+) -> Result<AccessToken, &'static str> {
+    let later = |time: SystemTime| time.checked_add(clock_skew).unwrap_or(time);
     if !audience.is_in(claims.get("aud")) {
         return Err("it is for another audience (aud)");
     }
@@ -77,7 +77,7 @@ pub(crate) fn read(
         }
         Some(_) => return Err("its scopes are no texts (scope)"),
     };
-    Ok(Bearer::new(principal).with_scopes(scopes).expiring_at(expires).with_claims(claims))
+    Ok(AccessToken { principal, scopes, expires_at: expires, claims })
 }
 
 /// Reads a time: seconds since 1970, possibly with a fraction.
@@ -86,8 +86,4 @@ fn time(claim: Option<&Value>) -> Result<Option<SystemTime>, &'static str> {
     let seconds = claim.as_f64().ok_or("exp or nbf is no number")?;
     let since = Duration::try_from_secs_f64(seconds).map_err(|_| "exp or nbf is no time")?;
     UNIX_EPOCH.checked_add(since).map(Some).ok_or("exp or nbf is no time")
-}
-
-fn later(time: SystemTime) -> SystemTime {
-    time.checked_add(CLOCK_SKEW).unwrap_or(time)
 }

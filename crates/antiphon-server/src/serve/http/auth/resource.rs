@@ -1,4 +1,4 @@
-//! The resource identifier: the audience of tokens, and the URL of the metadata.
+//! The resource identifier, and the URL of its metadata.
 
 use antiphon_wire::escaped;
 use std::net::IpAddr;
@@ -11,8 +11,6 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 #[derive(Clone)]
 pub(crate) struct Resource {
     uri: String,
-    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "a verifier compares the audience itself"))]
-    canonical: String,
     /// The index in `uri` at which the authority ends.
     path_at: usize,
 }
@@ -21,8 +19,8 @@ impl Resource {
     /// > Examples of invalid canonical URIs: `mcp.example.com` (missing scheme), `https://mcp.example.com#fragment`
     pub(crate) fn parse(uri: &str) -> Result<Self, String> {
         check_url(uri)?;
-        let (canonical, path_at) = canonical(uri).ok_or_else(|| format!("`{uri}` is no absolute URL"))?;
-        Ok(Self { uri: uri.to_owned(), canonical, path_at })
+        let path_at = path_at(uri).ok_or_else(|| format!("`{uri}` is no absolute URL"))?;
+        Ok(Self { uri: uri.to_owned(), path_at })
     }
 
     pub(crate) fn uri(&self) -> &str {
@@ -33,15 +31,6 @@ impl Resource {
     pub(crate) fn authority(&self) -> &str {
         let head = &self.uri[..self.path_at];
         head.split_once("://").map_or(head, |(_, authority)| authority)
-    }
-
-    /// Returns whether an audience names this resource.
-    ///
-    /// > While the canonical form uses lowercase scheme and host components, implementations **SHOULD** accept uppercase
-    /// > scheme and host components for robustness and interoperability.
-    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "a verifier compares the audience itself"))]
-    pub(crate) fn is(&self, audience: &str) -> bool {
-        canonical(audience).is_some_and(|(audience, _)| audience == self.canonical)
     }
 
     /// > insert a well-known URI string into the protected resource's resource identifier between the host component and
@@ -88,13 +77,10 @@ pub(crate) fn check_scheme(url: &Url) -> Result<(), &'static str> {
     }
 }
 
-/// Scheme and authority in small letters, a lone slash dropped, and nothing else changed; and where the path begins.
-fn canonical(uri: &str) -> Option<(String, usize)> {
+/// Returns the index at which the authority ends and the path begins.
+fn path_at(uri: &str) -> Option<usize> {
     let authority_at = uri.find("://")? + 3;
-    let path_at = uri[authority_at..].find(['/', '?', '#']).map_or(uri.len(), |at| authority_at + at);
-    let path = &uri[path_at..];
-    let head = uri[..path_at].to_ascii_lowercase();
-    Some((if path == "/" { head } else { head + path }, path_at))
+    Some(uri[authority_at..].find(['/', '?', '#']).map_or(uri.len(), |at| authority_at + at))
 }
 
 #[cfg(test)]
@@ -102,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resources_their_audiences_and_their_metadata() {
+    fn resources_and_their_metadata() {
         for (uri, metadata) in [
             (
                 "https://api.example.com/mcp",
@@ -116,7 +102,7 @@ mod tests {
         ] {
             let resource = Resource::parse(uri).unwrap();
             assert_eq!(resource.metadata_url(), metadata);
-            assert!(metadata.ends_with(&resource.metadata_path()) && resource.is(uri));
+            assert!(metadata.ends_with(&resource.metadata_path()));
             assert!(uri.contains(resource.authority()) && !resource.authority().contains("//"));
         }
         for wrong in [
@@ -135,28 +121,5 @@ mod tests {
         ] {
             assert!(Resource::parse(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn which_audience_is_this_resource() {
-        let resource = Resource::parse("https://api.example.com/mcp").unwrap();
-        for (audience, is_it) in [
-            ("https://api.example.com/mcp", true),
-            ("HTTPS://API.Example.com/mcp", true),
-            ("https://api.example.com/MCP", false),
-            ("https://api.example.com/mcp/", false),
-            ("https://api.example.com/mcp2", false),
-            ("https://api.example.com/mcp?x", false),
-            ("https://api.example.com", false),
-            ("https://api.example.com.evil.example/mcp", false),
-            ("https://evil.example/https://api.example.com/mcp", false),
-            ("http://api.example.com/mcp", false),
-            ("api.example.com/mcp", false),
-            ("", false),
-        ] {
-            assert_eq!(resource.is(audience), is_it, "{audience}");
-        }
-        let root = Resource::parse("https://api.example.com").unwrap();
-        assert!(root.is("https://api.example.com/") && !root.is("https://api.example.com//"));
     }
 }

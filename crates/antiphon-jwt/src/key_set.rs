@@ -1,6 +1,6 @@
 //! The keys in the JSON Web Key Set of an issuer.
 
-use crate::serve::http::auth::jwt::algorithm::{Algorithm, PublicKey};
+use crate::algorithm::{Algorithm, PublicKey};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::Value;
