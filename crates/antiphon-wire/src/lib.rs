@@ -2,6 +2,7 @@
 
 mod annotations;
 mod answer;
+pub mod arguments;
 mod ask;
 mod capability;
 mod completion;

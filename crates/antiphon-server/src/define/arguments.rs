@@ -1,6 +1,6 @@
 //! One argument of a function: its description, and its decoding.
 
-use crate::offer::arguments::decode;
+use antiphon_wire::arguments::decode;
 use schemars::{JsonSchema as HasSchema, Schema, SchemaGenerator};
 use serde::{
     de::{DeserializeOwned, Deserializer, Error as _, Visitor, value::Error as PlainError},

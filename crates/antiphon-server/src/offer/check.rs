@@ -1,9 +1,9 @@
 //! The checks of a tool's arguments and results.
 
-use crate::{BuildError, offer::rules::Rules};
+use crate::BuildError;
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
-use antiphon_wire::CallToolResult;
+use antiphon_wire::{CallToolResult, arguments::Rules};
 use serde_json::Value;
 
 /// The origin of a schema.

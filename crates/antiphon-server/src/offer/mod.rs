@@ -1,7 +1,6 @@
 //! The offers of a server: tools, prompts, resources and templates, their lists, and the completion of their arguments.
 
 pub(crate) mod advertised;
-pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod completion;
@@ -11,7 +10,6 @@ pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod registry;
 pub(crate) mod resource;
-pub(crate) mod rules;
 pub(crate) mod template;
 pub(crate) mod tool;
 pub(crate) mod uri;

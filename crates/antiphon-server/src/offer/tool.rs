@@ -4,10 +4,10 @@ use crate::{
     Ctx, Handler, IntoOutcome,
     call::{DriveResult, drive, outcome::schema_of_result},
     in_place::boxed,
-    offer::{advertised::advertised, arguments::decode, check::SchemaOrigin},
+    offer::{advertised::advertised, check::SchemaOrigin},
     settings::{self, Settings, TaskMode},
 };
-use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations};
+use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations, arguments::decode};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema as HasSchema;
 use serde::{Deserialize, de::DeserializeOwned};

@@ -1,4 +1,8 @@
-//! Decoding of arguments, from text to the handler's type.
+//! Typed arguments of tools: decoding from their text, and the [rules](Rules) of their schema that decoding does not enforce.
+
+mod rules;
+
+pub use rules::{Rules, Uncovered};
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Deserializer, Number, Value};
@@ -11,12 +15,15 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 ///
 /// In JSON Schema `42.0` and `4.2e1` are integers, and some clients send them; Rust integers accept neither. So, if
 /// decoding fails, it is tried once more with such numbers written as integers.
-pub(crate) fn decode<A: DeserializeOwned>(text: &str) -> serde_json::Result<A> {
+///
+/// # Errors
+/// If the text is no JSON, or no value of the type.
+pub fn decode<A: DeserializeOwned>(text: &str) -> serde_json::Result<A> {
     decode_seed(PhantomData::<A>, text)
 }
 
 /// Decodes arguments into a type that needs a seed.
-pub(crate) fn decode_seed<T, S>(seed: S, text: &str) -> serde_json::Result<T>
+fn decode_seed<T, S>(seed: S, text: &str) -> serde_json::Result<T>
 where
     S: for<'de> DeserializeSeed<'de, Value = T> + Copy,
 {

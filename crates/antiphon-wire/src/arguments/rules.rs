@@ -26,16 +26,16 @@ use std::collections::HashMap;
 
 /// The part of a schema that is checked neither by decoding nor here.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Uncovered {
+pub struct Uncovered {
     /// The keyword.
-    pub(crate) keyword: String,
+    pub keyword: String,
     /// The place in the schema, such as `properties/name`.
-    pub(crate) place: String,
+    pub place: String,
 }
 
 /// The rules of one tool's arguments.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// `None`: decoding alone decides.
     root: Option<Rule>,
     definitions: Definitions,
@@ -49,13 +49,14 @@ impl Rules {
     ///
     /// # Errors
     /// If the schema holds a keyword that is not covered.
-    pub(crate) fn of(schema: &Value) -> Result<Self, Uncovered> {
+    pub fn of(schema: &Value) -> Result<Self, Uncovered> {
         let (root, definitions) = Compiler::compile(schema)?;
         Ok(Self { root, definitions })
     }
 
     /// Returns the first rule that the arguments break, in words; `None` if they keep all of them.
-    pub(crate) fn fault(&self, text: &str) -> Option<String> {
+    #[must_use]
+    pub fn fault(&self, text: &str) -> Option<String> {
         let root = self.root.as_ref()?;
         Check::fault(self, text, root)
     }

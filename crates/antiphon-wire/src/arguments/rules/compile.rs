@@ -1,6 +1,6 @@
 //! From a schema to rules.
 
-use crate::offer::rules::{
+use crate::arguments::rules::{
     Definitions, Uncovered,
     rule::{Bound, Others, Rule, Types},
 };

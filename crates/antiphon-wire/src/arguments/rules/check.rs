@@ -1,10 +1,10 @@
 //! Arguments against rules.
 
-use crate::offer::rules::{
+use crate::arguments::rules::{
     Rules,
     rule::{Bound, Others, Rule, Sizes, Types},
 };
-use antiphon_wire::escaped;
+use crate::escaped;
 use serde::{
     Deserialize as _,
     de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},

@@ -1,5 +1,5 @@
 use super::*;
-use crate::offer::arguments::decode;
+use crate::arguments::decode;
 use antiphon_schema::CompiledSchema;
 use proptest::prelude::*;
 use schemars::JsonSchema;
