@@ -48,7 +48,7 @@ impl TrustedIssuers {
             .issuers
             .iter()
             .find(|known| Some(&*known.name) == issuer)
-            .ok_or_else(|| TokenError::Invalid("it is of no issuer that is trusted here (iss)"))?;
+            .ok_or(TokenError::Invalid("it is of no issuer that is trusted here (iss)"))?;
         if !issuer.algorithms.contains(&token.algorithm) {
             return Err(TokenError::Invalid(
                 "this issuer's tokens are not accepted with its algorithm (alg)",
