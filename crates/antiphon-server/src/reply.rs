@@ -32,7 +32,7 @@ pub(crate) struct ServerInfo {
     pub(crate) raw: Box<RawValue>,
 }
 
-/// A result without a `_meta` of its own, with the stamp as `_meta`.
+/// A result without a `_meta` of its own, with the name and version of the server as `_meta`.
 #[derive(Serialize)]
 pub(crate) struct WithServerInfo<'a, T> {
     #[serde(flatten)]
