@@ -1,6 +1,6 @@
 //! Lists, calls, and the other requests with a name in their headers.
 
-use crate::AnyError;
+use crate::error::AnyError;
 use antiphon::client::Client;
 use serde_json::{Value, json};
 

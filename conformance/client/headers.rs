@@ -1,6 +1,6 @@
 //! Arguments that are repeated in headers.
 
-use crate::AnyError;
+use crate::error::AnyError;
 use antiphon::client::Client;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};

@@ -8,16 +8,15 @@
 #![allow(clippy::print_stdout, reason = "the runner reads the last line")]
 
 mod calls;
+mod error;
 mod headers;
 mod questions;
 mod schemas;
 mod tasks;
 
 use antiphon::client::{Client, ClientBuilder, transport::HttpTransport};
-use std::{env, error::Error, time::Duration};
-
-/// The error of a scenario.
-type AnyError = Box<dyn Error + Send + Sync>;
+use error::AnyError;
+use std::{env, time::Duration};
 
 /// The time limit of a scenario. Without it the suite would wait for the pipes of a client that does not end.
 const SCENARIO_TIME: Duration = Duration::from_secs(25);

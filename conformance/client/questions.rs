@@ -1,6 +1,6 @@
 //! The client's capabilities, and its answers in rounds.
 
-use crate::{AnyError, calls};
+use crate::{calls, error::AnyError};
 use antiphon::{
     client::{Call, CallProgress, Client, ClientBuilder, ElicitAsk},
     wire::{CreateMessageResult, ListRootsResult, Root},

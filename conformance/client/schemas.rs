@@ -1,6 +1,6 @@
 //! Schemas: the client keeps them unchanged, and fetches nothing for them.
 
-use crate::AnyError;
+use crate::error::AnyError;
 use antiphon::client::Client;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Calls that the server makes tasks of.
 
-use crate::{AnyError, calls};
+use crate::{calls, error::AnyError};
 use antiphon::{
     client::{Call, CallProgress, Client},
     wire::TaskStatus,

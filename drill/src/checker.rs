@@ -1,8 +1,8 @@
 //! Checks calls and tasks while the run goes on, so that a long run needs no more memory than a short one.
 
 use crate::{
-    Result,
     clock::ClockSteps,
+    error::Result,
     fault::Faults,
     findings::{Findings, Rule},
     ledger::Ledger,

@@ -70,6 +70,12 @@ impl Evidence<'_> {
         self.traced(findings);
     }
 
+    /// Notes that the call breaks a rule.
+    fn breaks(&self, findings: &mut Findings, rule: Rule, what: &str) {
+        let CallRecord { life, level, plan, .. } = self.record;
+        findings.breaks(rule, format!("{} ({} {plan}): {what}", life.call, level.tool()));
+    }
+
     fn outcome(&self) -> String {
         match &self.record.outcome {
             None => "none".to_owned(),
@@ -110,7 +116,7 @@ impl Evidence<'_> {
             if !holds {
                 let runs: Vec<_> = effects.iter().map(|e| format!("{} at {}", e.run, e.at)).collect();
                 let what = format!("step {step}: {} effects, of runs {}", effects.len(), runs.join(", "));
-                findings.call_breaks(rule, self.record, &what);
+                self.breaks(findings, rule, &what);
             }
         }
     }
@@ -126,7 +132,7 @@ impl Evidence<'_> {
             return;
         }
         for step in steps(&self.record.plan).iter().filter(|step| !found.contains_key(step.as_str())) {
-            findings.call_breaks(rule, self.record, &format!("step {step}: no effect"));
+            self.breaks(findings, rule, &format!("step {step}: no effect"));
         }
     }
 
@@ -135,7 +141,7 @@ impl Evidence<'_> {
             let winners = by_answers.values().filter(|replies| !replies.results.is_empty()).count();
             if winners > 1 {
                 let what = format!("leg {leg}: {winners} sets of answers have results");
-                findings.call_breaks(Rule::OneWinner, self.record, &what);
+                self.breaks(findings, Rule::OneWinner, &what);
             }
             findings.counts.contested += u64::from(by_answers.len() > 1);
             for replies in by_answers.values() {
@@ -143,17 +149,17 @@ impl Evidence<'_> {
                 findings.counts.used += replies.reasons.get("used").copied().unwrap_or_default();
                 if replies.results.len() > 1 {
                     let what = format!("leg {leg}: {} different results", replies.results.len());
-                    findings.call_breaks(Rule::SameReplies, self.record, &what);
+                    self.breaks(findings, Rule::SameReplies, &what);
                 }
                 let processes: BTreeSet<&u32> = replies.results.values().collect();
                 if processes.len() > 1 {
                     let what = format!("leg {leg}: processes {processes:?} sent results of their own");
-                    findings.call_breaks(Rule::OneRun, self.record, &what);
+                    self.breaks(findings, Rule::OneRun, &what);
                 }
                 // Nobody may see it in a call without a fault, whatever its end is.
                 if replies.reasons.contains_key("outcome_unknown") && !self.has_cause() {
                     let what = format!("leg {leg}: outcome_unknown, but nothing died");
-                    findings.call_breaks(Rule::Ends, self.record, &what);
+                    self.breaks(findings, Rule::Ends, &what);
                 }
             }
         }
@@ -167,7 +173,7 @@ impl Evidence<'_> {
                 findings.counts.overtaken += 1;
             } else if count("result") > 1 || count("used") > 1 || count("result") == 1 && count("used") != 1 {
                 let what = format!("two people have {}", outcomes.join(" and "));
-                findings.call_breaks(Rule::OneWinner, self.record, &what);
+                self.breaks(findings, Rule::OneWinner, &what);
             }
         }
     }
@@ -200,8 +206,8 @@ impl Evidence<'_> {
             Some(Outcome::Unknown) => findings.counts.unknown += 1,
             // Its leg has a result, and nobody waits for that: see `rivalries`.
             Some(Outcome::Refused(reason)) if reason == "used" && self.is_overtaken() => (),
-            Some(Outcome::Refused(reason)) => findings.call_breaks(Rule::Ends, self.record, reason),
-            None => findings.call_breaks(Rule::Ends, self.record, "no end"),
+            Some(Outcome::Refused(reason)) => self.breaks(findings, Rule::Ends, reason),
+            None => self.breaks(findings, Rule::Ends, "no end"),
         }
     }
 
@@ -209,7 +215,7 @@ impl Evidence<'_> {
     fn answers(&self, findings: &mut Findings) {
         for key in &self.record.asked_again {
             let what = format!("the question {key} was asked again after its answer was accepted");
-            findings.call_breaks(Rule::Answers, self.record, &what);
+            self.breaks(findings, Rule::Answers, &what);
         }
         let Some(Outcome::Result(text)) = &self.record.outcome else { return };
         let counts = |answer: &&str| !answer.is_empty() && !may_lose(key_of(answer));
@@ -222,14 +228,14 @@ impl Evidence<'_> {
         findings.counts.answers += number(accepted.len());
         if found != accepted {
             let what = format!("accepted were {accepted:?}, and the result has {found:?}");
-            findings.call_breaks(Rule::Answers, self.record, &what);
+            self.breaks(findings, Rule::Answers, &what);
         }
     }
 
     fn strangers(&self, findings: &mut Findings) {
         findings.counts.thefts += self.record.thefts;
         if self.record.stolen > 0 {
-            findings.call_breaks(Rule::Strangers, self.record, "somebody else has a result");
+            self.breaks(findings, Rule::Strangers, "somebody else has a result");
         }
     }
 
@@ -244,7 +250,7 @@ impl Evidence<'_> {
         if !missing.is_empty() || !self.trace.runs.contains(&self.record.legs) {
             let what =
                 format!("legs {missing:?} of {} are not in the log: {:?}", self.record.legs, self.trace);
-            findings.call_breaks(Rule::Traces, self.record, &what);
+            self.breaks(findings, Rule::Traces, &what);
         }
     }
 }

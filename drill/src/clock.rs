@@ -1,6 +1,6 @@
 //! The host's clock, and the steps by which the clocks of the servers and of SQLite's rows are wrong.
 
-use crate::Result;
+use crate::error::Result;
 use std::{
     fs::{File, OpenOptions},
     os::unix::fs::FileExt as _,

@@ -1,6 +1,6 @@
 //! The findings of the checks: numbers, and the examples that break a rule.
 
-use crate::{history::CallRecord, log::Record as _, rows::Count, tasks::TaskFindings, tools::Level};
+use crate::{rows::Count, task_findings::TaskFindings, tools::Level};
 use std::collections::BTreeMap;
 
 /// The examples that are kept for a broken rule.
@@ -149,13 +149,6 @@ impl Findings {
         if broken.examples.len() < EXAMPLES {
             broken.examples.push(what);
         }
-    }
-
-    /// Notes that a call breaks a rule.
-    pub(crate) fn call_breaks(&mut self, rule: Rule, record: &CallRecord, what: &str) {
-        let CallRecord { level, plan, .. } = record;
-        let call = &record.life().call;
-        self.breaks(rule, format!("{call} ({} {plan}): {what}", level.tool()));
     }
 
     /// Notes that the effects of a call cannot be read.

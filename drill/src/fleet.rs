@@ -1,7 +1,7 @@
 //! The server processes: started, killed, stopped and ended by the faults.
 
 use crate::{
-    Result,
+    error::Result,
     fault::{FaultKind, Faults},
     keys::modified,
     log::Subject,

@@ -43,7 +43,7 @@ pub(crate) struct CallRecord {
     pub(crate) outcome: Option<Outcome>,
     /// The number of the last leg, from 1.
     pub(crate) legs: u32,
-    /// By leg and state, and by answers.
+    /// The replies by leg and state, and by answers.
     pub(crate) replies: BTreeMap<(u32, String), BTreeMap<String, Replies>>,
     /// Legs that two people answered: the number of the leg, and the outcome of each.
     pub(crate) rivalries: Vec<(u32, [String; 2])>,

@@ -1,6 +1,6 @@
 //! The key file of the fleet, and the three edits of a rotation.
 
-use crate::Result;
+use crate::error::Result;
 use antiphon::seal::{KeyFile, SecretKey};
 use std::{
     fs,

@@ -1,6 +1,6 @@
 //! The ledger of effects: outside of the store, a file for each call, a line for each effect.
 
-use crate::{Result, clock::micros};
+use crate::{clock::micros, error::Result};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, OpenOptions},

@@ -9,6 +9,7 @@
 mod checker;
 mod checks;
 mod clock;
+mod error;
 mod fault;
 mod findings;
 mod fleet;
@@ -31,6 +32,7 @@ mod schedule;
 mod server;
 mod store;
 mod store_server;
+mod task_findings;
 mod tasks;
 mod tools;
 mod trace;
@@ -39,6 +41,7 @@ mod wire;
 use crate::{
     checker::Checker,
     clock::ClockSteps,
+    error::Result,
     fault::Faults,
     fleet::Fleet,
     keys::Keys,
@@ -56,8 +59,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::signal::unix::{SignalKind, signal};
-
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The time for which the state of a round is accepted, in seconds.
 const ANSWER_TIMEOUT: u64 = 180;

@@ -1,6 +1,6 @@
 //! The options of the command line.
 
-use crate::{Result, store::WITHOUT_DBOS};
+use crate::{error::Result, store::WITHOUT_DBOS};
 use std::fmt;
 
 /// The options of a run. Without a number of calls and a time, it is a run in full size.

@@ -1,7 +1,7 @@
 //! The proxy between people and servers: round robin, with losses, delays, repetitions and cut connections.
 
 use crate::{
-    Result,
+    error::Result,
     fleet::Fleet,
     random::Random,
     request::{Delivery, Observer, Request},

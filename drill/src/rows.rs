@@ -1,8 +1,8 @@
 //! The rows of the store, counted beside it.
 
 use crate::{
-    Result,
     clock::ClockSteps,
+    error::Result,
     store::{Address, moment, postgres},
 };
 use antiphon::store::{CallStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, StoreClock};

@@ -1,8 +1,8 @@
 //! The schedule of faults: some tasks, each with random times from the seed.
 
 use crate::{
-    Result,
     clock::{ClockSteps, micros},
+    error::Result,
     fault::{FaultKind, Faults},
     fleet::Fleet,
     keys::{Edit, Keys},

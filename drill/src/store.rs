@@ -1,6 +1,6 @@
 //! The store of a run: its address, and the process behind it.
 
-use crate::{Result, clock::ClockSteps, store_server::StoreServer, wire::Wire};
+use crate::{clock::ClockSteps, error::Result, store_server::StoreServer, wire::Wire};
 use antiphon::store::{
     CallStore, MemoryStore, Micros, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteOptions,
     SqliteStore, StoreClock, TaskEngine,

@@ -1,6 +1,6 @@
 //! A PostgreSQL or Redis server in a folder and on a socket of its own.
 
-use crate::Result;
+use crate::error::Result;
 use std::{
     io::{BufRead as _, BufReader},
     os::unix::process::CommandExt as _,

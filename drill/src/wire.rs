@@ -1,7 +1,7 @@
 //! The wire between the servers and the store: it carries bytes, and cuts or delays what the faults select.
 
 use crate::{
-    Result,
+    error::Result,
     fault::{FaultKind, Faults},
 };
 use std::{

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
-use crate::Error;
 use crate::case::Case;
+use crate::error::Error;
 
 const USAGE: &str = "usage: load record --addr ADDR --out DIR --case NAME.. \
                      | load compare --server NAME=ADDR=PID.. --case NAME.. --plan CONNECTIONSxREQUESTS.. \
@@ -27,7 +27,7 @@ pub(crate) enum Command {
 
 /// The measurement of servers that run.
 pub(crate) struct Options {
-    /// In the order of their turns.
+    /// The servers in the order of their turns.
     pub(crate) servers: Vec<Server>,
     pub(crate) cases: Vec<Case>,
     /// The server whose ratios to the others are printed.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::error::Error;
 
 const VERSION: &str = "2026-07-28";
 /// The members of `_meta` that every request carries.

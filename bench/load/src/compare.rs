@@ -2,18 +2,11 @@
 
 use std::time::Instant;
 
-use crate::Error;
-use crate::arguments::{Options, Plan};
-use crate::case::Case;
-use crate::measure::{Figures, measure};
-use crate::{record, report};
-
-/// All measurements of one case under one plan: per server, one per round.
-pub(crate) struct Series {
-    pub(crate) case: Case,
-    pub(crate) plan: Plan,
-    pub(crate) figures: Vec<Vec<Figures>>,
-}
+use crate::arguments::Options;
+use crate::error::Error;
+use crate::measure::measure;
+use crate::record;
+use crate::report::{self, Series};
 
 /// Measures round after round, the servers in turn within each case, and prints the report.
 pub(crate) async fn compare(options: &Options) -> Result<(), Error> {

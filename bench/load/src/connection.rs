@@ -8,7 +8,7 @@ use httparse::{EMPTY_HEADER, Header, Response, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::Error;
+use crate::error::Error;
 
 /// No answer is larger.
 const MAX_ANSWER: usize = 16 << 20;
@@ -27,7 +27,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
     /// Header fields, with the empty line behind them.
     pub(crate) head: &'a [u8],
-    /// As it was sent: a chunked body has the lengths of its chunks in it.
+    /// The body as it was sent: a chunked one has the lengths of its chunks in it.
     pub(crate) body: &'a [u8],
     pub(crate) is_chunked: bool,
 }

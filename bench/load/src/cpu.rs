@@ -4,14 +4,14 @@ use std::fs;
 use std::ops::Sub;
 use std::time::Duration;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The time that a process has run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// In nanoseconds, of the threads that have not ended: those of a server stay.
+    /// The time of the threads that have not ended, to a nanosecond: those of a server stay.
     pub(crate) total: Duration,
-    /// In steps of one clock tick.
+    /// The time in user mode, in steps of one clock tick.
     pub(crate) user: Duration,
     pub(crate) system: Duration,
 }

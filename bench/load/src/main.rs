@@ -12,18 +12,16 @@ mod case;
 mod compare;
 mod connection;
 mod cpu;
+mod error;
 mod measure;
 mod record;
 mod report;
 mod start;
 
-use std::error::Error as StdError;
 use std::process::ExitCode;
 
 use crate::arguments::Command;
-
-/// Errors are for the person who runs the benchmark: text is enough.
-type Error = Box<dyn StdError + Send + Sync>;
+use crate::error::Error;
 
 fn main() -> ExitCode {
     match run() {

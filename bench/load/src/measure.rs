@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use memchr::memmem::Finder;
 use tokio::task::JoinSet;
 
-use crate::Error;
 use crate::arguments::{Plan, Server};
 use crate::case::Case;
 use crate::connection::{Answer, Connection};
 use crate::cpu::Times;
+use crate::error::Error;
 use crate::{cpu, record};
 
 /// A server that hangs fails the run.

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::Error;
 use crate::case::Case;
 use crate::connection::{Connection, without_chunks};
+use crate::error::Error;
 
 /// Stores header fields and body of each answer as `NAME.head` and `NAME.body`, for the bare server.
 pub(crate) async fn record(addr: SocketAddr, out: &Path, cases: &[Case]) -> Result<(), Error> {

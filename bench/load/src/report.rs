@@ -1,8 +1,15 @@
 //! Medians over the rounds, and ratios within them, as Markdown.
 
-use crate::arguments::Options;
-use crate::compare::Series;
+use crate::arguments::{Options, Plan};
+use crate::case::Case;
 use crate::measure::Figures;
+
+/// All measurements of one case under one plan: per server, one per round.
+pub(crate) struct Series {
+    pub(crate) case: Case,
+    pub(crate) plan: Plan,
+    pub(crate) figures: Vec<Vec<Figures>>,
+}
 
 pub(crate) fn print(options: &Options, all: &[Series], rounds: usize) {
     println!("Medians of {rounds} interleaved rounds, [lowest-highest].\n");

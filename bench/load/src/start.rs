@@ -4,10 +4,10 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Error;
 use crate::arguments::Start;
 use crate::case::Case;
 use crate::connection::Connection;
+use crate::error::Error;
 use crate::report::Spread;
 
 const BETWEEN_ATTEMPTS: Duration = Duration::from_micros(200);

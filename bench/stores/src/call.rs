@@ -1,6 +1,6 @@
 //! The measured call: a question, then a leg with its answer, one step and the result.
 
-use crate::{Level, Result};
+use crate::level::{Level, Result};
 use antiphon::{
     Form,
     server::{Caller, Ctx, Server, Tool},

@@ -7,33 +7,19 @@
 
 mod call;
 mod counted;
+mod level;
 mod raw;
 
-use crate::{call::Shop, counted::Counted};
+use crate::{
+    call::Shop,
+    counted::Counted,
+    level::{Level, Result},
+};
 use antiphon::store::{
     CallStore, MemoryStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteOptions,
     SqliteStore,
 };
 use std::{sync::Arc, time::Instant};
-
-/// The result of a part of the program.
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
-/// The level of the tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    SingleUse,
-    WriteAhead,
-}
-
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::SingleUse => "single_use",
-            Self::WriteAhead => "write_ahead",
-        }
-    }
-}
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -42,7 +28,9 @@ fn main() -> Result<()> {
 
 async fn run() -> Result<()> {
     let arguments = Arguments::parse()?;
-    println!("| store | level | operations | leg µs | without a store | raw operations | leg / (without + raw) |");
+    println!(
+        "| store | level | operations | leg µs | without a store | raw operations | leg / (without + raw) |"
+    );
     println!("|---|---|--:|--:|--:|--:|--:|");
     measure("memory", Arc::new(MemoryStore::new()), arguments.calls).await?;
     if let Some(file) = &arguments.sqlite {
@@ -71,10 +59,7 @@ async fn measure(name: &str, store: Arc<dyn CallStore>, calls: usize) -> Result<
         for round in 0..calls + calls / 10 {
             let (first, second) = (without.asked().await?, with.asked().await?);
             let before = counted.operations();
-            let times = [
-                timed(without.answered(&first)).await?,
-                timed(with.answered(&second)).await?,
-            ];
+            let times = [timed(without.answered(&first)).await?, timed(with.answered(&second)).await?];
             operations = counted.operations() - before;
             let raw = timed(raw::leg(&*store, level, &counted.sizes())).await?;
             // The first ones warm up.

@@ -1,6 +1,9 @@
 //! The raw operations of a leg, on a row of their own, with values of the same lengths.
 
-use crate::{Level, Result, counted::Sizes};
+use crate::{
+    counted::Sizes,
+    level::{Level, Result},
+};
 use antiphon::store::{CallKey, CallStore, Claim, ClaimRequest, Fingerprint, Owner, RunnerId, StepRecord};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +16,8 @@ pub(crate) async fn leg(store: &dyn CallStore, level: Level, sizes: &Sizes) -> R
     let call = CallKey::from_bytes(row());
     let owner = Owner::from_bytes([2; 16]);
     let (fingerprint, runner) = (Fingerprint::from_bytes([1; 16]), RunnerId::from_bytes(row()));
-    let request = ClaimRequest::new(call, 2, fingerprint, runner, owner).take_over(level == Level::WriteAhead);
+    let request =
+        ClaimRequest::new(call, 2, fingerprint, runner, owner).take_over(level == Level::WriteAhead);
     let Claim::Fresh(fence) = store.claim(&request).await? else { return Err("a new row is claimed".into()) };
     if level == Level::WriteAhead {
         store.load(call).await?;

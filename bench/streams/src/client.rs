@@ -1,6 +1,6 @@
 //! Clients that speak HTTP by hand, so that they take little memory themselves.
 
-use crate::Result;
+use crate::error::Result;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio::{

@@ -4,18 +4,17 @@
 //! after. Then every subscription receives one change, and every call goes on: all of them were alive.
 
 mod client;
+mod error;
 mod server;
 
 use client::{Connection, send_to_all};
+use error::Result;
 use std::{
-    error::Error,
     io::{BufRead as _, BufReader},
     net::SocketAddr,
     process::{Child, Command, Stdio},
     time::Instant,
 };
-
-type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// A kind of stream that is opened many times.
 #[derive(Clone, Copy)]

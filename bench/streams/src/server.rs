@@ -1,6 +1,6 @@
 //! The server that is measured: one tool that answers at once, one that waits, and the means to tell all.
 
-use crate::Result;
+use crate::error::Result;
 use antiphon::{
     serve::http::{HttpOptions, serve_http},
     server::{Ctx, Limits, NoArguments, Server, Tool},

@@ -1,6 +1,6 @@
 //! The measured task: one question, and a result. The client sends requests in process.
 
-use crate::{Result, engine::Engine};
+use crate::{engine::Engine, measured::Result};
 use antiphon::{
     Form,
     server::{Caller, Ctx, Server, TaskMode, TaskOptions, Tool},

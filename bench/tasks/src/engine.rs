@@ -1,6 +1,6 @@
 //! The engines.
 
-use crate::Result;
+use crate::measured::Result;
 use antiphon::{
     server::{Server, ServerBuilder},
     store::{CallStore, MemoryTasks, SqliteOptions, SqliteStore, TaskStore},

@@ -7,14 +7,17 @@
 
 mod client;
 mod engine;
+mod measured;
 mod raw;
 mod waiting;
 
-use crate::{client::TaskClient, engine::Engine, raw::Raw};
+use crate::{
+    client::TaskClient,
+    engine::Engine,
+    measured::{Result, median},
+    raw::Raw,
+};
 use std::time::Instant;
-
-/// The result of a part of the program.
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -81,11 +84,6 @@ async fn timed<T>(future: impl Future<Output = Result<T>>) -> Result<(f64, T)> {
 
 fn micros(begin: Instant) -> f64 {
     begin.elapsed().as_secs_f64() * 1e6
-}
-
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 /// The arguments of the program.

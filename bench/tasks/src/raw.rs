@@ -1,6 +1,6 @@
 //! The raw operations of a task, on a row of their own.
 
-use crate::{Result, engine::Engine};
+use crate::{engine::Engine, measured::Result};
 use antiphon::store::{
     NewTask, Owner, RunnerId, TaskClaim, TaskKey, TaskLimits, TaskNext, TaskStore, TaskUpdate,
 };

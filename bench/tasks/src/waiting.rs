@@ -1,6 +1,10 @@
 //! Many tasks that wait, and the one of them that is answered.
 
-use crate::{Result, client::TaskClient, engine::Engine, median};
+use crate::{
+    client::TaskClient,
+    engine::Engine,
+    measured::{Result, median},
+};
 use std::time::Instant;
 
 /// The number of tasks that are answered, one after the other.

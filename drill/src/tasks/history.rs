@@ -1,6 +1,7 @@
 //! The tasks under way: the replies of all servers.
 
-use super::{TaskTool, record::TaskRecord, request::TaskRequest};
+use super::{record::TaskRecord, request::TaskRequest};
+use crate::tools::TaskTool;
 use crate::{
     history::person_of,
     log::Log,

@@ -1,13 +1,13 @@
 //! A person with a task: creates the task, stores its handle, and comes back to answer or to cancel.
 
 use super::{
-    TaskTool,
     answers::{EARLY, key_before, path_of},
     history::TaskHistory,
     plan::{plan, questions},
     record::is_temporary,
     request::{Answer, Kind, TaskRequest},
 };
+use crate::tools::TaskTool;
 use crate::{fleet::Fleet, history::person_of, proxy::Proxy, random::Random};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,9 +48,9 @@ struct Handle {
 enum Cancels {
     Never,
     AtOnce,
-    /// In the place of the answer to the question with this number.
+    /// Cancels in the place of the answer to the question with this number.
     Question(usize),
-    /// At some time, and answers all the same.
+    /// Cancels at some time, and answers all the same.
     Later,
 }
 

@@ -1,7 +1,7 @@
 //! The plan of a task: two questions and five steps, in one of some orders. The letters are those of `tools::run`.
 
-use super::TaskTool;
 use crate::random::Random;
+use crate::tools::TaskTool;
 
 /// The plans of tasks from the beginning. One in seven has a step that takes longer than the lease.
 const REQUIRED: [&str; 7] = ["sqssqss", "ssqjqs", "sbsjs", "pspss", "sqcssqcss", "spssqs", "sqlsqss"];

@@ -1,9 +1,7 @@
 //! The record of a task: its questions, the answers that were sent, and its end.
 
-use super::{
-    TaskTool,
-    request::{Answer, Kind, TaskRequest},
-};
+use super::request::{Answer, Kind, TaskRequest};
+use crate::tools::TaskTool;
 use crate::{clock::micros, findings::Rule, log::Life};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

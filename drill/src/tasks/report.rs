@@ -1,6 +1,7 @@
 //! The report of a run of tasks.
 
-use super::{TaskHistory, TaskTool};
+use super::TaskHistory;
+use crate::tools::TaskTool;
 use crate::{
     fault::Faults,
     findings::{Findings, Rule},

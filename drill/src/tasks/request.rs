@@ -1,7 +1,7 @@
 //! The requests of a person: the call that becomes a task, and those about the task.
 
-use super::TaskTool;
 use crate::request::Request;
+use crate::tools::TaskTool;
 use serde_json::{Map, Value, json};
 
 /// A request.

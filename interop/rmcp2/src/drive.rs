@@ -1,7 +1,7 @@
 //! The client: plays a table against a server.
 
 use crate::{
-    AnyError,
+    error::AnyError,
     scripted_user::ScriptedUser,
     table::{self, Case},
 };

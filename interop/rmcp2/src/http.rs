@@ -1,6 +1,6 @@
 //! Streamable HTTP on hyper.
 
-use crate::{AnyError, server::Peer};
+use crate::{error::AnyError, server::Peer};
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use rmcp::transport::{

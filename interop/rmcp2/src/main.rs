@@ -5,8 +5,6 @@
 //! calls. Over HTTP the server prints the line `listening on URL` on standard output. Without a session it can ask
 //! nothing.
 //!
-//!
-//!
 //! `call TABLE (--http URL | --stdio COMMAND ARGUMENT ..)` plays a table of `../legacy`, or the cases of
 //! `../examples.json` that need no fleet. It prints one line per case and `N passed, N failed` at the end.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the program prints its address and errors")]
@@ -18,6 +16,7 @@
 
 mod asks;
 mod drive;
+mod error;
 mod http;
 mod offers;
 #[path = "../../legacy/scripted_user.rs"]
@@ -26,11 +25,10 @@ mod server;
 mod table;
 mod user_answers;
 
+use error::AnyError;
 use rmcp::{ServiceExt, transport::stdio};
 use server::Peer;
-use std::{env, error::Error, process::ExitCode};
-
-type AnyError = Box<dyn Error + Send + Sync>;
+use std::{env, process::ExitCode};
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {

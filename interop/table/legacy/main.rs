@@ -6,6 +6,8 @@
 //! `legacy_server` of a peer, the table is `interop/legacy/peers.json`.
 #![allow(clippy::print_stdout, reason = "the program prints its results")]
 
+#[path = "../src/error.rs"]
+mod error;
 #[path = "../src/finished.rs"]
 mod finished;
 #[path = "../src/results.rs"]
@@ -18,13 +20,12 @@ mod target;
 mod user_answers;
 
 use antiphon::client::{Call, Client, ClientError, Era, Finished, Mode};
+use error::AnyError;
 use finished::{first_text, is_tool_error};
 use scripted_user::ScriptedUser;
-use std::{env, error::Error, fs, process::ExitCode, sync::Arc, time::Duration};
+use std::{env, fs, process::ExitCode, sync::Arc, time::Duration};
 use table::{Case, Outcome, Table};
 use target::connect;
-
-type AnyError = Box<dyn Error + Send + Sync>;
 
 /// Limit of one case.
 const CASE_TIMEOUT: Duration = Duration::from_secs(30);

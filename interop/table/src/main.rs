@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 mod answers;
+mod error;
 mod finished;
 mod results;
 mod table;
@@ -14,12 +15,11 @@ use antiphon::{
     client::{AskFault, Call, Client, ClientError, ClientErrorKind, Finished, transport::Transport},
     wire::ProtocolVersion,
 };
+use error::AnyError;
 use finished::{first_text, is_tool_error};
-use std::{env, error::Error, fs, process::ExitCode, sync::Arc};
+use std::{env, fs, process::ExitCode, sync::Arc};
 use table::{Case, Kind, Outcome, Table};
 use target::connect;
-
-type AnyError = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {

@@ -1,7 +1,7 @@
 //! Results of the cases: one line per case, the totals at the end, and one line of JSON per case for
 //! `interop/table.py`.
 
-use crate::AnyError;
+use crate::error::AnyError;
 use serde_json::json;
 use std::{env, fs::File, io::Write, process::ExitCode};
 

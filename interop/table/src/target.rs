@@ -1,6 +1,6 @@
 //! The server under test: a URL, or a command after `--`.
 
-use crate::AnyError;
+use crate::error::AnyError;
 use antiphon::client::transport::{ChildCommand, ChildStderr, ChildTransport, HttpTransport, Transport};
 use std::sync::Arc;
 

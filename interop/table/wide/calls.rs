@@ -1,7 +1,8 @@
 //! Cases of calls and lists: notifications, completion, pages, structured results, headers and caching.
 
 use crate::{
-    AnyError, Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal,
+    case::{Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal},
+    error::AnyError,
     peer::{Peer, builder, call_text},
 };
 use antiphon::{

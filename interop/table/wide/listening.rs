@@ -1,9 +1,9 @@
 //! Cases of subscriptions: their events, and their ends.
 
 use crate::{
-    AnyError, Case, EVENT_TIMEOUT, POLL_INTERVAL,
     calls::request_count,
-    expect_equal,
+    case::{Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal},
+    error::AnyError,
     peer::{Peer, call_text},
 };
 use antiphon::{

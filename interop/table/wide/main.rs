@@ -7,6 +7,9 @@
 #![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 mod calls;
+mod case;
+#[path = "../src/error.rs"]
+mod error;
 mod listening;
 mod peer;
 #[path = "../src/results.rs"]
@@ -16,19 +19,12 @@ mod target;
 mod tasks;
 
 use antiphon::wire::ProtocolVersion;
+use error::AnyError;
 use peer::Peer;
-use std::{env, error::Error, future::Future, pin::Pin, process::ExitCode, time::Duration};
-
-type AnyError = Box<dyn Error + Send + Sync>;
-type CaseFuture<'a> = Pin<Box<dyn Future<Output = Result<(), AnyError>> + Send + 'a>>;
-/// A case: its name, and its function.
-type Case = (&'static str, for<'a> fn(&'a Peer) -> CaseFuture<'a>);
+use std::{env, process::ExitCode, time::Duration};
 
 /// Limit of one case.
 const CASE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Limit of the wait for one event.
-const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
@@ -52,15 +48,4 @@ async fn main() -> Result<ExitCode, AnyError> {
     }
     peer.close().await;
     Ok(results.total())
-}
-
-/// Compares two values.
-///
-///
-///
-/// # Errors
-///
-/// Both values, if they differ.
-fn expect_equal<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Result<(), AnyError> {
-    if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}").into()) }
 }

@@ -1,6 +1,6 @@
 //! The connections to the server, and a relay whose connections can be cut.
 
-use crate::{AnyError, target::connect};
+use crate::{error::AnyError, target::connect};
 use antiphon::client::{
     Client, ClientBuilder,
     transport::{HttpTransport, Transport},

@@ -2,7 +2,8 @@
 //! arguments.
 
 use crate::{
-    AnyError, Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal,
+    case::{Case, EVENT_TIMEOUT, POLL_INTERVAL, expect_equal},
+    error::AnyError,
     peer::{Peer, builder},
 };
 use antiphon::{

@@ -1,6 +1,6 @@
 //! The server under test, clients of it, and their answers to its questions.
 
-use crate::AnyError;
+use crate::error::AnyError;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

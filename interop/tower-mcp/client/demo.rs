@@ -1,9 +1,8 @@
 //! Checks of calls that ask in rounds: tools, a prompt and a resource of `antiphon serve-demo`.
 
 use crate::{
-    Check, CheckResult, Unsupported, checks,
+    check::{Check, CheckResult, Unsupported, checks, expect_equal},
     connection::Target,
-    expect_equal,
     tasks::{accept, text_of},
 };
 use serde_json::{Value, json};
@@ -35,7 +34,7 @@ async fn echo(target: &Target) -> CheckResult {
     text_of(&ours.client, "echo", json!({"text": "Grüße, \"you\"\n😀"}), "Grüße, \"you\"\n😀").await
 }
 
-async fn provision(target: &Target, answer: Value) -> Result<String, crate::AnyError> {
+async fn provision(target: &Target, answer: Value) -> Result<String, crate::error::AnyError> {
     let ours = target.client_without_tasks(&[(REGION, answer)]).await?;
     let result = ours.client.call_tool("provision", json!({"name": "orders"})).await?;
     expect_equal(ours.asked(), vec![REGION.to_owned()])?;

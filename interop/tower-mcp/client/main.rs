@@ -4,41 +4,23 @@
 //! the everything server of `conformance/`. Prints one line per check, and `N passed, N failed` at the end. The exit code is
 //! not zero if a check failed.
 
+mod check;
 mod connection;
 mod demo;
+mod error;
 mod report;
 mod sessions;
 mod tasks;
 
+use check::Check;
 use connection::Target;
+use error::AnyError;
 use futures::future::join_all;
 use report::{Outcome, Report};
-use std::{env, error::Error, fmt::Debug, pin::Pin, process::ExitCode, time::Duration};
+use std::{env, process::ExitCode, time::Duration};
 
 /// Limit of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
-
-type AnyError = Box<dyn Error + Send + Sync>;
-type CheckResult = Result<(), AnyError>;
-
-/// A check of one server.
-struct Check {
-    name: &'static str,
-    run: for<'a> fn(&'a Target) -> Pin<Box<dyn Future<Output = CheckResult> + 'a>>,
-    /// The revision that it uses.
-    era: &'static str,
-}
-
-/// Builds a list of checks: `checks! { "2026-07-28": "name" => function, }`.
-macro_rules! checks {
-    ($era:literal: $($name:literal => $run:path,)*) => {
-        &[$($crate::Check { name: $name, run: |target| Box::pin($run(target)), era: $era }),*]
-    };
-}
-use checks;
-
-/// A case that the peer does not support: its revision, its name, and the reason.
-type Unsupported = (&'static str, &'static str, &'static str);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
@@ -74,9 +56,4 @@ async fn outcome(check: &Check, target: &Target) -> Outcome {
         Ok(Err(fault)) => Outcome::Fail(fault.to_string()),
         Err(_) => Outcome::Fail(format!("not finished after {CHECK_TIMEOUT:?}")),
     }
-}
-
-/// Compares two values. The error names both, if they differ.
-fn expect_equal<T: PartialEq + Debug>(found: T, wanted: T) -> CheckResult {
-    if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}").into()) }
 }

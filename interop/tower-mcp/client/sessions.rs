@@ -1,6 +1,9 @@
 //! Checks of tasks on sessions of 2025-11-25: tower-mcp has the nested form, but its results are part of `tasks/get`.
 
-use crate::{Check, CheckResult, Unsupported, checks, connection::Target, expect_equal};
+use crate::{
+    check::{Check, CheckResult, Unsupported, checks, expect_equal},
+    connection::Target,
+};
 use serde_json::json;
 use tower_mcp::protocol::TaskStatus;
 

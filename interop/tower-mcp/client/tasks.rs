@@ -1,6 +1,10 @@
 //! Checks of tasks of 2026-07-28.
 
-use crate::{AnyError, Check, CheckResult, checks, connection::Target, expect_equal};
+use crate::{
+    check::{Check, CheckResult, checks, expect_equal},
+    connection::Target,
+    error::AnyError,
+};
 use serde_json::{Value, json};
 use tower_mcp::{
     Error, InputResponses,
@@ -120,7 +124,7 @@ async fn continued(target: &Target) -> CheckResult {
     finish(&ours.client, &id, "kept b.txt").await
 }
 
-/// Over stdio the tasks are those of the process, and so of one client: its call has returned when it continues the task.
+/// One client has all tasks of a process on stdio: its call has returned when it continues the task.
 async fn one_process(target: &Target) -> CheckResult {
     let ours = target.client(&[("Delete b.txt?", accept(json!({"confirm": false})))]).await?;
     let id = begin(&ours.client, "confirm_delete", json!({"filename": "b.txt"})).await?;

@@ -20,18 +20,9 @@ mod tests;
 
 use check::Check;
 use compile::Compiler;
-use rule::Rule;
+pub use rule::Uncovered;
+use rule::{Definitions, Rule};
 use serde_json::Value;
-use std::collections::HashMap;
-
-/// The part of a schema that is checked neither by decoding nor here.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Uncovered {
-    /// The keyword.
-    pub keyword: String,
-    /// The place in the schema, such as `properties/name`.
-    pub place: String,
-}
 
 /// The rules of one tool's arguments.
 #[derive(Debug)]
@@ -40,9 +31,6 @@ pub struct Rules {
     root: Option<Rule>,
     definitions: Definitions,
 }
-
-/// The definitions that rules refer to, by their names in `$defs`.
-type Definitions = HashMap<String, Option<Rule>>;
 
 impl Rules {
     /// Compiles the schema of a type that decodes the arguments.
@@ -58,6 +46,6 @@ impl Rules {
     #[must_use]
     pub fn fault(&self, text: &str) -> Option<String> {
         let root = self.root.as_ref()?;
-        Check::fault(self, text, root)
+        Check::fault(&self.definitions, text, root)
     }
 }

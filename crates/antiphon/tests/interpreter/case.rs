@@ -184,7 +184,7 @@ fn write_all<T>(
     Ok(())
 }
 
-/// As the constructors below.
+/// Writes a node as the constructors below.
 fn write_node(node: &Node, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
     let letter = |name: &Name| ["A", "B", "C"][usize::from(name.letter)];
     let block = |head: String, nodes: &[&Node], end: &str, f: &mut Formatter<'_>| {

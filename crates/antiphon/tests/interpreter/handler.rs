@@ -1,10 +1,12 @@
 //! A tree as a handler.
 
 use crate::{
+    branch::{End, Env, Running, panic_quietly},
     leaves::{ask, raw, step},
-    trace::{BranchResult, Chain, Scene},
-    tree::{BranchPosition, Joined, Name, Node, letter},
-    user::{Stop, in_branch, mix, together},
+    stop::Stop,
+    trace::{BranchResult, Chain},
+    tree::{Joined, Name, Node, letter},
+    user::{in_branch, mix, together},
 };
 use antiphon::server::{Ctx, Won};
 use futures_util::{
@@ -13,52 +15,10 @@ use futures_util::{
     stream::{self, FuturesUnordered},
 };
 use std::{
-    future::Future,
     panic::AssertUnwindSafe,
-    pin::Pin,
     sync::{Arc, atomic::Ordering},
 };
 use tokio::sync::watch;
-
-/// The environment of a branch of the handler.
-#[derive(Clone)]
-pub(crate) struct Env {
-    pub(crate) scene: Arc<Scene>,
-    pub(crate) at: BranchPosition,
-    pub(crate) chain: Chain,
-    feed: Option<watch::Receiver<Option<End>>>,
-}
-
-impl Env {
-    pub(crate) fn new(scene: Arc<Scene>) -> Self {
-        Self { scene, at: BranchPosition::default(), chain: Chain::default(), feed: None }
-    }
-
-    pub(crate) fn wrong(&self, what: String) {
-        self.scene.trace.wrong(what);
-    }
-
-    fn decided(&self, path: String, decided: BranchResult) {
-        self.scene.leg.decided.lock().unwrap().insert(path, decided);
-    }
-
-    pub(crate) fn at(&self, at: BranchPosition) -> Self {
-        Self { at, ..self.clone() }
-    }
-
-    pub(crate) fn after(&self, chain: Chain) -> Self {
-        Self { chain, ..self.clone() }
-    }
-}
-
-/// The end of a branch.
-#[derive(Clone, Debug)]
-pub(crate) struct End {
-    pub(crate) result: Result<u64, Stop>,
-    pub(crate) chain: Chain,
-}
-
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
 /// Runs one node on what came before it.
 pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Running<'a> {
@@ -148,11 +108,6 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Helper(node) => helper(ctx, |ctx| run(ctx, node, env, value)).await,
         }
     })
-}
-
-/// A panic of which nothing is printed.
-pub(crate) fn panic_quietly() -> ! {
-    std::panic::resume_unwind(Box::new("as the program says"))
 }
 
 /// Someone else's function, which knows nothing of questions.

@@ -1,10 +1,11 @@
 //! The questions, the steps and the waiting of a handler.
 
 use crate::{
-    handler::{End, Env, panic_quietly},
+    branch::{End, Env, panic_quietly},
+    stop::Stop,
     trace::{Chain, Link, Run, RunEnd},
     tree::{Ask, Form, Kind, Raw, Step, Text, letter},
-    user::{Stop, UserAnswer, after_answer, after_step},
+    user::{UserAnswer, after_answer, after_step},
 };
 use antiphon::{
     Result as Outcome,

@@ -8,6 +8,7 @@
 //! [`harness`] says how to run more programs, or other ones. A program that failed once is kept in [`regressions`].
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
+mod branch;
 mod case;
 mod checks;
 mod generate;
@@ -21,6 +22,7 @@ mod regressions;
 mod reply;
 mod sealed;
 mod shapes;
+mod stop;
 mod trace;
 mod tree;
 mod user;
@@ -34,7 +36,7 @@ const ASKS: Family =
 const WAITS: Family = Family { waits: true, ..ASKS };
 const FAILS: Family = Family { fails: true, ..WAITS };
 
-/// Of all programs, so many percent are of this family.
+/// A test for each family, with its percentage of all programs.
 macro_rules! family {
     ($($name:ident: $percent:literal, $family:expr;)*) => {
         $(

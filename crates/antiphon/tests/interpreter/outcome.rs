@@ -1,9 +1,10 @@
 //! The result of a program, given its answers and what came first.
 
 use crate::{
+    stop::Stop,
     trace::{BranchResult, LegTrace},
     tree::{Ask, BranchPosition, Node, Program, letter},
-    user::{Stop, UserAnswer, after_answer, after_step, in_branch, mix, together},
+    user::{UserAnswer, after_answer, after_step, in_branch, mix, together},
 };
 use std::collections::BTreeMap;
 

@@ -92,7 +92,7 @@ struct Client<'a> {
     session: Session,
     /// The id of the call.
     call: u32,
-    /// By the ids of the server's requests.
+    /// The open asks, by the ids of the server's requests.
     open: BTreeMap<u64, OpenAsk>,
     /// Something that was answered may be asked again, in other words.
     changed: bool,

@@ -1,9 +1,10 @@
 //! The same programs without a server: on a table of answers, in memory.
 
 use crate::{
+    stop::Stop,
     trace::BranchResult,
     tree::{Ask, BranchPosition, Joined, Node, Program, Stage, letter},
-    user::{Stop, after_answer, after_step, in_branch, mix, together, user_answer},
+    user::{after_answer, after_step, in_branch, mix, together, user_answer},
 };
 use std::{
     cell::{Cell, RefCell},

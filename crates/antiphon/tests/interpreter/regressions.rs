@@ -156,8 +156,8 @@ fn a_step_that_was_never_delivered_may_be_dropped() {
     holds("the same without resolvers", &row(Sealed, seq([catch(tried()), second]), vec![]));
 }
 
-/// In a session the handler comes to another end than before, and a set of futures keeps a waker: it is stopped when
-/// its time is over, and told why.
+/// A handler in a session comes to another end than before, and a set of futures keeps a waker: the handler is stopped when
+/// its time is over, with the reason.
 #[test]
 fn a_set_of_futures_that_waits_for_a_step_that_may_not_begin() {
     let branch = Node::If(Box::new(step(A, Kind::Done)), Box::new(ask(A, Form::Pick)));

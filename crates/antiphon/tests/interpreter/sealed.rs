@@ -33,7 +33,7 @@ const MOST_REQUESTS: usize = 400;
 struct Position {
     state: Option<String>,
     asked: BTreeMap<String, ShownAsk>,
-    /// For each question without an answer that fits, the number of times that it was asked, or would be now.
+    /// The number of times that each question without an answer that fits was asked, or would be now.
     times: BTreeMap<String, u8>,
     plain: Plain,
     /// Questions that were answered badly, and how often.

@@ -1,11 +1,13 @@
 //! The tools that run programs, and the instances that offer them.
 
 use crate::{
-    handler::{End, Env, all_of, run},
+    branch::{End, Env},
+    handler::{all_of, run},
     leaves::{Note, Pick, Sure, answered, read, words},
+    stop::Stop,
     trace::{Scene, counted},
     tree::{Ask, BranchPosition, Form, Program, Stage},
-    user::{Stop, UserAnswer, after_answer, in_words},
+    user::{UserAnswer, after_answer, in_words},
 };
 use antiphon::{
     Result as Outcome, resolver,

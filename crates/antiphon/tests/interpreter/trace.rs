@@ -1,9 +1,6 @@
 //! The log of a handler while it runs: in one request, and in all requests of a call.
 
-use crate::{
-    tree::Program,
-    user::{Stop, UserAnswer},
-};
+use crate::{stop::Stop, tree::Program, user::UserAnswer};
 use antiphon::server::Ctx;
 use std::{
     cell::RefCell,
@@ -53,7 +50,7 @@ pub(crate) struct Run {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RunEnd {
-    /// It goes on, or was dropped.
+    /// The run goes on, or was dropped.
     None,
     /// The attempt failed, as the program says.
     NoOutcome,

@@ -1,6 +1,6 @@
 //! Programs as trees, and the keys of their questions and steps.
 
-use crate::user::Stop;
+use crate::stop::Stop;
 
 /// A key, made unique in its scope by a number.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,18 +67,18 @@ pub(crate) enum Raw {
     Yields(u8),
     Task(u8),
     Sleeps(u8),
-    /// Without end: for a branch that loses.
+    /// Waits without end: for a branch that loses.
     Never,
 }
 
-/// By which function branches are joined.
+/// The function that joins branches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Joined {
     Ours,
     Futures,
     Macro,
     Unordered,
-    /// At most this number at once.
+    /// Runs at most this number at once.
     Buffered(u8),
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct Stage {
     pub(crate) asks: Vec<Ask>,
 }
 
-/// All of a handler.
+/// A whole handler.
 #[derive(Clone)]
 pub(crate) enum Program {
     Awaits(Node),
@@ -277,7 +277,7 @@ impl Node {
 }
 
 impl Program {
-    /// With numbers for all keys.
+    /// Returns the program with numbers for all keys.
     pub(crate) fn named(mut self) -> Self {
         let mut frame = Frame::default();
         match &mut self {
@@ -333,7 +333,7 @@ pub(crate) struct BranchPosition {
 }
 
 impl BranchPosition {
-    /// In the scope of a resolver.
+    /// Returns the position in the scope of a resolver.
     pub(crate) fn in_resolver(resolver: usize) -> Self {
         Self { scopes: format!("{}/", RESOLVERS[resolver]), ..Self::default() }
     }

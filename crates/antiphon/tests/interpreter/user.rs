@@ -1,7 +1,9 @@
 //! The arithmetic of programs, and a person who gives the same answer whenever the same question is shown.
 
-use crate::tree::{Form, Kind};
-use std::fmt;
+use crate::{
+    stop::Stop,
+    tree::{Form, Kind},
+};
 
 /// A number that depends on all of these.
 pub(crate) fn mix(what: &str, path: &str, more: u64) -> u64 {
@@ -60,16 +62,6 @@ pub(crate) fn in_branch(value: u64, branch: usize) -> u64 {
 /// The value after a join.
 pub(crate) fn together(results: impl IntoIterator<Item = Result<u64, Stop>>) -> Result<u64, Stop> {
     results.into_iter().try_fold(0, |all, one| Ok(mix("join", "", all ^ one?.rotate_left(7))))
-}
-
-/// The cause of a branch's early end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stop(pub(crate) u64);
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stopped {:x}", self.0)
-    }
 }
 
 /// The text of a result.

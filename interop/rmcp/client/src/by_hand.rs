@@ -1,7 +1,7 @@
 //! Checks of single requests, without rmcp's loop. With two replicas, each request of a call goes to the other replica.
 
 use crate::{
-    Check, CheckResult, checks, expect_equal,
+    check::{Check, CheckResult, checks, expect_equal},
     fleet::{Call, Fleet, Leg, Retry},
     table_cases::without_server_info,
 };

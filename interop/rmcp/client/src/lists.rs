@@ -1,6 +1,9 @@
 //! Checks of the demo's `server/discover` and lists.
 
-use crate::{Check, CheckResult, checks, expect_equal, fleet::Fleet};
+use crate::{
+    check::{Check, CheckResult, checks, expect_equal},
+    fleet::Fleet,
+};
 use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use serde_json::{Value, json};
 

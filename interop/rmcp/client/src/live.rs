@@ -2,9 +2,8 @@
 #![allow(deprecated, reason = "logging is deprecated, and still part of the revision")]
 
 use crate::{
-    Check, CheckResult,
     by_hand::accept,
-    checks, expect_equal,
+    check::{Check, CheckResult, checks, expect_equal},
     fleet::{Call, Fleet, Retry},
 };
 use rmcp::{

@@ -6,6 +6,7 @@
 //! Prints one line per check. The exit code is not zero if a check failed.
 
 mod by_hand;
+mod check;
 mod fleet;
 mod lists;
 mod live;
@@ -15,25 +16,14 @@ mod scripted_client;
 mod table_cases;
 mod tasks;
 
+use check::{Check, CheckResult};
 use fleet::{Fleet, Target};
 use interop_rmcp_report::{Outcome, Report};
-use std::{env, error::Error, fmt::Debug, pin::Pin, process::ExitCode, time::Duration};
+use std::{env, error::Error, process::ExitCode, time::Duration};
 use table_cases::Case;
 
 /// Limit of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
-
-type CheckResult = Result<(), String>;
-/// A check with steps of its own. Checks of one call and its result are in the JSON tables.
-type Check = for<'a> fn(&'a Fleet) -> Pin<Box<dyn Future<Output = CheckResult> + 'a>>;
-
-/// Builds a list of checks: `checks! { "name" => function }`.
-macro_rules! checks {
-    ($($name:literal => $run:path,)*) => {
-        &[$(($name, |fleet| Box::pin($run(fleet)))),*]
-    };
-}
-use checks;
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
@@ -83,15 +73,4 @@ async fn within(check: impl Future<Output = CheckResult>) -> Outcome {
         Ok(verdict) => verdict.into(),
         Err(_) => Outcome::Fail(format!("not finished after {} s", CHECK_TIMEOUT.as_secs())),
     }
-}
-
-/// Compares two values.
-///
-///
-///
-/// # Errors
-///
-/// Both values, if they differ.
-fn expect_equal<T: PartialEq + Debug>(found: &T, wanted: &T) -> CheckResult {
-    if found == wanted { Ok(()) } else { Err(format!("found {found:?}, wanted {wanted:?}")) }
 }

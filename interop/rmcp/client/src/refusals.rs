@@ -1,9 +1,8 @@
 //! Checks of requests that the server must refuse, and of the errors.
 
 use crate::{
-    Check, CheckResult,
     by_hand::{accept, expect_question, leg, provision},
-    checks, expect_equal,
+    check::{Check, CheckResult, checks, expect_equal},
     fleet::{Call, Fleet, Leg, Retry},
 };
 use rmcp::service::ServiceError;

@@ -2,7 +2,7 @@
 //! result.
 
 use crate::{
-    CheckResult, expect_equal,
+    check::{CheckResult, expect_equal},
     fleet::{Call, Fleet, Retry},
 };
 use rmcp::service::ServiceError;

@@ -1,6 +1,9 @@
 //! Checks of tasks: rmcp's client creates a task with `call_tool_once`, and polls, answers and cancels it by hand.
 
-use crate::{Check, CheckResult, checks, expect_equal, fleet::Fleet};
+use crate::{
+    check::{Check, CheckResult, checks, expect_equal},
+    fleet::Fleet,
+};
 use interop_rmcp_report::Outcome;
 use rmcp::{
     model::{

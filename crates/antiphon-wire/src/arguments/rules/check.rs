@@ -1,9 +1,6 @@
 //! Arguments against rules.
 
-use crate::arguments::rules::{
-    Rules,
-    rule::{Bound, Others, Rule, Sizes, Types},
-};
+use crate::arguments::rules::rule::{Bound, Definitions, Others, Rule, Sizes, Types};
 use crate::escaped;
 use serde::{
     Deserialize as _,
@@ -17,7 +14,7 @@ const MAX_READ: usize = 32 * 1024 * 1024;
 
 /// One check of some arguments.
 pub(crate) struct Check<'r> {
-    rules: &'r Rules,
+    definitions: &'r Definitions,
     /// The number of bytes that may still be read.
     left: usize,
     is_spent: bool,
@@ -28,8 +25,8 @@ pub(crate) struct Check<'r> {
 
 impl<'r> Check<'r> {
     /// Returns the first rule that the arguments break, in words.
-    pub(crate) fn fault(rules: &'r Rules, text: &str, root: &'r Rule) -> Option<String> {
-        let mut check = Check { rules, left: MAX_READ, is_spent: false, fault: None, path: Vec::new() };
+    pub(crate) fn fault(definitions: &'r Definitions, text: &str, root: &'r Rule) -> Option<String> {
+        let mut check = Check { definitions, left: MAX_READ, is_spent: false, fault: None, path: Vec::new() };
         let error = check.text(text, Some(root)).err()?;
         if check.is_spent {
             return Some("the arguments are too costly to check".to_owned());
@@ -57,7 +54,7 @@ impl<'r> Check<'r> {
     fn alternatives(&mut self, text: &str, rule: &'r Rule) -> serde_json::Result<()> {
         serde_json::Deserializer::from_str(text).deserialize_any(Plain { check: self, rule })?;
         if let Some(name) = &rule.reference {
-            let definition = self.rules.definitions.get(name).and_then(Option::as_ref);
+            let definition = self.definitions.get(name).and_then(Option::as_ref);
             self.text(text, definition)?;
         }
         for all in &rule.all_of {

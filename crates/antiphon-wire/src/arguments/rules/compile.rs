@@ -1,9 +1,6 @@
 //! From a schema to rules.
 
-use crate::arguments::rules::{
-    Definitions, Uncovered,
-    rule::{Bound, Others, Rule, Types},
-};
+use crate::arguments::rules::rule::{Bound, Definitions, Others, Rule, Types, Uncovered};
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -3,6 +3,18 @@
 use serde_json::{Number, Value};
 use std::collections::HashMap;
 
+/// The part of a schema that is checked neither by decoding nor here.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Uncovered {
+    /// The keyword.
+    pub keyword: String,
+    /// The place in the schema, such as `properties/name`.
+    pub place: String,
+}
+
+/// The definitions that rules refer to, by their names in `$defs`.
+pub(crate) type Definitions = HashMap<String, Option<Rule>>;
+
 /// One schema, as far as decoding does not enforce it.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {

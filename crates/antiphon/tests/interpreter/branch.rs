@@ -1,0 +1,54 @@
+//! A branch of a handler: its environment and its end.
+
+use crate::{
+    stop::Stop,
+    trace::{BranchResult, Chain, Scene},
+    tree::BranchPosition,
+};
+use std::{pin::Pin, sync::Arc};
+use tokio::sync::watch;
+
+/// The environment of a branch of the handler.
+#[derive(Clone)]
+pub(crate) struct Env {
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) at: BranchPosition,
+    pub(crate) chain: Chain,
+    pub(crate) feed: Option<watch::Receiver<Option<End>>>,
+}
+
+impl Env {
+    pub(crate) fn new(scene: Arc<Scene>) -> Self {
+        Self { scene, at: BranchPosition::default(), chain: Chain::default(), feed: None }
+    }
+
+    pub(crate) fn wrong(&self, what: String) {
+        self.scene.trace.wrong(what);
+    }
+
+    pub(crate) fn decided(&self, path: String, decided: BranchResult) {
+        self.scene.leg.decided.lock().unwrap().insert(path, decided);
+    }
+
+    pub(crate) fn at(&self, at: BranchPosition) -> Self {
+        Self { at, ..self.clone() }
+    }
+
+    pub(crate) fn after(&self, chain: Chain) -> Self {
+        Self { chain, ..self.clone() }
+    }
+}
+
+/// The end of a branch.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) result: Result<u64, Stop>,
+    pub(crate) chain: Chain,
+}
+
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
+
+/// A panic of which nothing is printed.
+pub(crate) fn panic_quietly() -> ! {
+    std::panic::resume_unwind(Box::new("as the program says"))
+}
