@@ -27,7 +27,7 @@ use parent::Parent;
 /// The state of a poll's waker, one type for all compilations of the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakerState {
-    /// Only an answer can wake the handler.
+    /// The waker is released: only an answer can wake the handler.
     Released,
     /// The waker was woken.
     Woken,

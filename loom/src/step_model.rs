@@ -38,9 +38,9 @@ pub trait StepWakerModel: Clone + Send + 'static {
 /// The number of times that the driver reads the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackerReads {
-    /// Before and after it reads the step.
+    /// Two reads, before and after the driver reads the step.
     Two,
-    /// Only before it reads the step.
+    /// One read, before the driver reads the step.
     One,
 }
 

@@ -50,22 +50,22 @@ const RESERVED_SPACE: usize = 512;
 /// The way in which an answer reaches the handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// With the next leg: a question ends this leg.
+    /// The answer comes with the next leg: a question ends this leg.
     #[default]
     NextLeg,
-    /// During this leg: the handler waits for the answer.
+    /// The answer comes during this leg: the handler waits for it.
     ThisLeg,
 }
 
 /// The purpose of a leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// For its result.
+    /// The leg runs for its result.
     #[default]
     Serve,
-    /// For its result and for observations: the leg also records what the handler drops.
+    /// The leg runs for its result and for observations: it also records what the handler drops.
     Observe,
-    /// For the observations only: no step runs, and no checkpoint ends the leg.
+    /// The leg runs for the observations only: no step runs, and no checkpoint ends it.
     DryRun,
 }
 
@@ -80,9 +80,9 @@ pub struct Setup {
     pub purpose: Purpose,
     /// The changes of this version of the tool to recorded steps.
     pub migration: Migration,
-    /// If true, recorded steps that the handler does not reach do not end the call.
+    /// True if recorded steps that the handler does not reach do not end the call.
     pub lenient: bool,
-    /// If true, the leg ends with state only before its first new step.
+    /// True if the leg ends with state only before its first new step.
     pub anchor: bool,
     /// True in a task: questions stay open from leg to leg, so a leg without an answer is no refusal to answer.
     pub in_task: bool,

@@ -1,4 +1,4 @@
-//! When a token counts, and for whom.
+//! The time at which a token counts, and the caller for whom it does.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn a_clock_before_1970_opens_nothing() {
 }
 
 #[test]
-fn an_opened_token_says_how_long_it_counts() {
+fn an_opened_token_has_its_remaining_time() {
     let sealer = sealer(&[1]);
     let until = |deadline: Option<u64>| {
         let call = Call::begin(at(NOW), deadline.map(|seconds| at(NOW + seconds))).unwrap();

@@ -81,7 +81,7 @@ fn keys_are_not_printed() {
 }
 
 #[test]
-fn a_ring_says_where_the_fault_is() {
+fn the_error_of_a_ring_names_the_line() {
     let check = |ring: Result<KeyRing, antiphon_seal::KeyError>, expected: &str| {
         let error = ring.unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");

@@ -206,7 +206,7 @@ fn the_limit_holds_in_both_directions() {
 }
 
 #[test]
-fn a_length_tells_little() {
+fn a_length_reveals_little() {
     let sealer = sealer(&[1]);
     let call = call();
     let length =
@@ -220,7 +220,7 @@ fn a_length_tells_little() {
 }
 
 #[test]
-fn an_ephemeral_ring_says_so() {
+fn a_random_ring_is_ephemeral() {
     let random = Sealer::new(&KeyRing::random().unwrap(), "greeter");
     assert!(random.is_ephemeral() && !sealer(&[1]).is_ephemeral());
     check(&random, &token(&random), "ok");

@@ -50,7 +50,7 @@ pub struct WholeRequest<'a> {
     pub params: RequestParams<'a>,
     /// The members of `params._meta`; version and capabilities are there.
     pub meta: RequestMeta<'a>,
-    /// All of `params`.
+    /// The whole text of `params`.
     pub text: &'a RawValue,
     /// The proof that no object of the message names a member twice.
     pub names: UniqueNames,

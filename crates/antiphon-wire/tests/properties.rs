@@ -106,7 +106,7 @@ fn token() -> impl Strategy<Value = ProgressToken> {
     prop_oneof![number().prop_map(ProgressToken::from), any::<String>().prop_map(ProgressToken::from)]
 }
 
-/// It is read as what it was before it was written.
+/// Checks that the value is read as it was before it was written.
 fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
     let text = serde_json::to_string(value).unwrap();
     prop_assert_eq!(&serde_json::from_str::<T>(&text).unwrap(), value, "{}", text);
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_about_a_request_comes_back_as_it_was(
+    fn the_metadata_of_a_request_comes_back_as_it_was(
         (id, token) in (request_id(), token()),
         (progress, total, data) in (number(), option::of(number()), number()),
         (message, logger, role) in any::<(Option<String>, Option<String>, String)>(),
@@ -293,7 +293,7 @@ proptest! {
 }
 
 #[test]
-fn a_form_that_could_not_be_read_again_says_so() {
+fn a_form_that_could_not_be_read_again_is_an_error() {
     let twice = FormSchema::new(vec![FormField::text("a"), FormField::number("a")]);
     assert_eq!(twice.beyond_subset(), Some("two fields have the name `a`"));
     let mut other = FormField::text("a");

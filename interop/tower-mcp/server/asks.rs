@@ -15,7 +15,7 @@ use tower_mcp::{
 };
 
 const STATE_LIFETIME: Duration = Duration::from_secs(3600);
-/// Of this program alone: each test starts its own server.
+/// The key of this program alone: each test starts its own server.
 const STATE_KEY: [u8; 32] = *b"the key of an interop test alone";
 
 #[derive(Deserialize, JsonSchema)]

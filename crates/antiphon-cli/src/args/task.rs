@@ -38,7 +38,7 @@ pub(crate) enum TaskCommand {
 /// The arguments of a call that may become a task.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct CallTaskArgs {
-    /// If the server makes a task of the call, print the id of the task and stop; `task` continues it
+    /// Print the id of the task and stop, if the server makes a task of the call; `task` continues it
     #[arg(long)]
     pub(crate) detach: bool,
     /// Ask for a task as in the draft before the extension, on a server that speaks that draft

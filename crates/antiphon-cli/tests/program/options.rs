@@ -311,7 +311,7 @@ done"#
 
 /// A server that never has a result: it answers with state alone, or requires the same page again and again.
 #[test]
-fn a_server_that_only_says_not_yet_does_not_hold_the_program() {
+fn an_endless_not_yet_does_not_hold_the_program() {
     let state = r#""result":{"resultType":"input_required","requestState":"s"}"#;
     let page = r#""error":{"code":-32042,"message":"later","data":{"elicitations":[{"mode":"url","elicitationId":"page","url":"https://example.com/","message":"Log in."}]}}"#;
     for (mode, answer, says) in [

@@ -30,7 +30,7 @@ pub enum AnswerFault {
     WrongKind(AskKind),
     /// These fields break a rule of the form.
     Fields(Vec<FieldFault>),
-    /// Only forms and URLs can be declined or cancelled.
+    /// An ask of this kind cannot be declined or cancelled; forms and URLs can.
     CannotDecline(AskKind),
     /// A root is not a `file://` URI.
     NotAFileRoot,

@@ -255,7 +255,7 @@ impl Call {
 }
 
 impl fmt::Debug for Call {
-    /// Without the arguments: they do not belong into logs.
+    /// Leaves out the arguments, which do not belong into logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
             .field("method", &self.method())

@@ -52,11 +52,11 @@ impl CallProgress {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Finished {
-    /// Of `tools/call`.
+    /// The result of `tools/call`.
     Tool(CallToolResult),
-    /// Of `prompts/get`.
+    /// The result of `prompts/get`.
     Prompt(GetPromptResult),
-    /// Of `resources/read`.
+    /// The result of `resources/read`.
     Resource(ReadResourceResult),
 }
 

@@ -246,7 +246,7 @@ impl<'de> Deserialize<'de> for PendingCall {
 }
 
 impl fmt::Debug for PendingCall {
-    /// Without state and answers.
+    /// Writes neither state nor answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let asks: Vec<(&str, &str)> = self.round.asks.iter().map(|(key, ask)| (key, ask.method())).collect();
         f.debug_struct("PendingCall")

@@ -330,7 +330,7 @@ impl<'de> Deserialize<'de> for TaskHandle {
 }
 
 impl fmt::Debug for TaskHandle {
-    /// Without the id and the answers.
+    /// Writes neither the id nor the answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskHandle")
             .field("server", &self.server)

@@ -19,9 +19,9 @@ pub enum Mode {
 /// The two ways in which servers convey version and capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// With each request: 2026-07-28.
+    /// The version is in each request: 2026-07-28.
     Modern,
-    /// Once, with the `initialize` handshake of a session: up to 2025-11-25.
+    /// The version is agreed on once, in the `initialize` handshake of a session: up to 2025-11-25.
     Legacy,
 }
 

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_becomes_these_events() {
+    fn notifications_become_these_events() {
         let ack = || ("subscriptions/acknowledged", json!(7), json!({"notifications": {}}));
         let tools = |id| ("tools/list_changed", id, json!({}));
         let updated = |uri: &str| ("resources/updated", json!(7), json!({"uri": uri}));

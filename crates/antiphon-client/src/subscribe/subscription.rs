@@ -99,7 +99,7 @@ struct OpenRequest {
 /// The end of one request.
 enum End {
     Answered(ServerReply),
-    /// By `notifications/cancelled`.
+    /// The server sent `notifications/cancelled`.
     Cancelled,
     Failed(RequestFault),
 }

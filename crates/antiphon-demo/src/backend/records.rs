@@ -12,7 +12,7 @@ use std::{
 #[derive(Default)]
 pub(super) struct Records {
     folders: BTreeMap<String, Vec<String>>,
-    /// By idempotency key.
+    /// The receipts by idempotency key.
     receipts: BTreeMap<String, String>,
     /// The users who paid, by number of the booking.
     pub(super) deposits: BTreeMap<String, String>,

@@ -54,7 +54,7 @@ pub(super) enum Param {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
     Free,
-    /// In an impl with `#[server]`. `generic` is true if the type has parameters.
+    /// A method of an impl with `#[server]`. `generic` is true if the type has parameters.
     Method {
         generic: bool,
     },

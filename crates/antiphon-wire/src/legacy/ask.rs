@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_to_hear_of_progress() {
+    fn only_a_progress_token_requests_progress() {
         for (params, token) in [
             (json!({ "_meta": { "progressToken": "a" } }), Some(json!("a"))),
             (json!({ "_meta": { "progressToken": 7, "other": [] } }), Some(json!(7))),

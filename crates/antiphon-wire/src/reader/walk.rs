@@ -227,7 +227,7 @@ pub(crate) fn plain(bytes: &[u8]) -> usize {
     SHORT + skipped + plain_words(rest.get(skipped..).unwrap_or_default())
 }
 
-/// As [`plain`], eight bytes at a time.
+/// Does the same as [`plain`], eight bytes at a time.
 fn plain_words(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;

@@ -326,7 +326,7 @@ on_both! {
     such_a_step_is_a_step_like_others,
 }
 
-/// With SQLite nobody else can write while a body runs.
+/// The case is PostgreSQL's alone: with SQLite nobody else can write while a body runs.
 #[cfg(unix)]
 async fn a_run_that_is_taken_over_in_its_body_writes_nothing(database: Postgres) {
     let script = Arc::new(Script::default());

@@ -12,7 +12,7 @@ use std::{
 enum Death {
     /// Behind `charge`, before `ship`.
     BetweenSteps,
-    /// In `ship`, after its effect.
+    /// The step `ship`, after its effect.
     InStep,
 }
 

@@ -145,7 +145,7 @@ async fn a_subscription_ends_with_its_token() {
     assert!(text.contains("notifications/subscriptions/acknowledged") && !text.contains("result"), "{text}");
 }
 
-/// The rungs before the token do not depend on it.
+/// The checks before the token do not depend on it.
 #[tokio::test]
 async fn where_the_token_stands_on_the_ladder() {
     let service = HttpService::new(fixture(|builder| builder).server, options(protected()));
@@ -172,7 +172,7 @@ async fn ask(options: HttpOptions, method: Method, path: &str) -> HttpReply {
 }
 
 #[tokio::test]
-async fn clients_learn_where_tokens_come_from() {
+async fn the_metadata_names_the_issuer_of_tokens() {
     let auth = || protected().scopes_supported(["mcp", "write"]).name("Orders");
     let got = ask(options(auth()), Method::GET, METADATA).await;
     assert_eq!((got.status, &got.headers["content-type"]), (200, &"application/json".parse().unwrap()));
@@ -221,7 +221,7 @@ impl BearerVerifier for Down {
 }
 
 #[tokio::test]
-async fn a_verifier_that_cannot_tell_closes_the_door() {
+async fn a_verifier_that_fails_is_a_503() {
     let fixture = fixture(|builder| builder);
     let auth = ResourceServer::builder(RESOURCE).verifier(Down);
     let service = HttpService::new(fixture.server.clone(), options(auth));

@@ -171,7 +171,7 @@ async fn an_issuer_that_is_down_closes_the_door() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_issuer_that_says_nothing_is_waited_for_in_vain() {
+async fn an_issuer_that_does_not_reply_is_a_timeout() {
     let key = Key::new("one", "ES256");
     let keyed = publishing(&[&key]).await;
     keyed.issuer.hold();

@@ -205,7 +205,7 @@ fn a_scope_that_no_header_can_hold_is_refused_when_the_server_is_built() {
     }
 }
 
-/// Over a real socket: our client is told which scopes to get, gets them, and the call goes on where it was; the
+/// Our client over a real socket: the reply names the scopes, the client gets them, and the call goes on where it was; the
 /// handler sees whose token it is.
 #[tokio::test]
 async fn a_client_steps_up_in_the_middle() {

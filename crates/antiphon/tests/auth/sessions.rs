@@ -189,7 +189,7 @@ async fn a_stranger_keeps_no_session_alive() {
 
 /// Updates of a resource need the scopes of reading it, with any token, also if an earlier token subscribed.
 #[tokio::test(start_paused = true)]
-async fn a_stream_needs_the_scopes_of_what_it_tells() {
+async fn a_stream_needs_the_scopes_of_its_messages() {
     let key = Key::new("one", "ES256");
     let resource = |uri: &'static str| {
         Resource::new(uri, uri, async |_: &Ctx| ResourceContents::text("one://one", "text"))

@@ -93,7 +93,7 @@ async fn questions_that_are_joined_leave_in_one_round() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_is_unwrapped_says_who_refused_what() {
+async fn an_unwrapped_refusal_names_the_question_and_the_action() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
         Ok(ctx.elicit::<Place>("Where?").await?.region)
     }));

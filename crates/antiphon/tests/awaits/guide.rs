@@ -173,7 +173,7 @@ async fn early(ctx: &Ctx) -> Result<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_replay_check_says() {
+async fn the_reports_of_the_replay_check() {
     let given_up = "dropped the question `place`: use `.timeout(..)` instead of `timeout` or a timer, \
                     and `ctx.select` to select among futures";
     let too_early = "runs the step `reserve` before the question `place`, \

@@ -119,7 +119,7 @@ async fn check(over: Over) {
 }
 
 #[tokio::test]
-async fn what_one_leg_told_no_other_leg_tells() {
+async fn a_notification_is_sent_by_one_leg_only() {
     for over in [Over::Http, Over::Stdio] {
         check(over).await;
     }

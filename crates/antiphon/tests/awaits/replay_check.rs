@@ -350,7 +350,7 @@ async fn a_step_before_a_question_that_may_be_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_of_a_handler_that_keeps_the_rules() {
+async fn a_handler_that_keeps_the_rules_has_no_report() {
     // A race loses by the record, not by accident.
     check(
         |ctx| {
@@ -583,7 +583,7 @@ async fn the_second_run_takes_no_place_and_no_time_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_run_that_takes_too_long_says_nothing() {
+async fn a_second_run_that_takes_too_long_has_no_report() {
     check_first_leg(
         |ctx| {
             static RUN: AtomicU32 = AtomicU32::new(0);

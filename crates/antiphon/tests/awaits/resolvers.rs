@@ -83,7 +83,7 @@ async fn place(ctx: &Ctx, log: State<Log>) -> Result<Place> {
     Ok(ctx.elicit::<Place>(format!("Where, at {rate}?")).await?)
 }
 
-/// Nobody can copy it.
+/// A value that cannot be copied.
 struct Plan(String);
 
 #[resolver]
@@ -235,7 +235,7 @@ impl Files {
     }
 }
 
-/// With a parameter.
+/// A type with a parameter.
 struct Shelf<T>(T);
 
 #[antiphon::server]
@@ -250,7 +250,7 @@ impl<T: fmt::Display> Shelf<T> {
     }
 }
 
-/// It is no book.
+/// The error of a value that is no book.
 struct Missing<T>(PhantomData<T>);
 
 impl<T> From<Missing<T>> for Error {
@@ -266,7 +266,7 @@ struct Book {
 
 #[antiphon::server]
 impl Book {
-    /// Of a book, another.
+    /// Returns another book.
     #[tool]
     async fn copy(&self, path: &str, #[resolve(size)] size: u64) -> Json<Self> {
         Json(Self { pages: self.pages + size + path.len() as u64 })
@@ -374,7 +374,7 @@ async fn each_runs_once_a_leg_and_together_with_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_says_who_refused_what() {
+async fn a_refusal_names_the_question_and_the_action() {
     let decline = json!({"action": "decline"});
     let cancel = json!({"action": "cancel"});
     let asked: &[&[&str]] = &[&["confirm_delete/confirm"]];

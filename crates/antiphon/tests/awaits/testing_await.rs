@@ -141,13 +141,13 @@ async fn a_person_who_is_late() {
 /// A finding of the bench in a handler that breaks a rule.
 #[derive(Debug)]
 enum FoundBy {
-    /// By the results, in these words.
+    /// The bench finds it by the results, and says so in these words.
     Result(&'static str),
-    /// For it does not run the same way twice.
+    /// The bench finds it because it does not run the same way twice.
     Replay(&'static str),
-    /// By the effects, whatever is guaranteed.
+    /// The bench finds it by the effects, whatever is guaranteed.
     Effects(&'static str),
-    /// By the effects, if each is to have one key.
+    /// The bench finds it by the effects, if each is to have one key.
     OneKeyEach(&'static str),
 }
 
@@ -220,7 +220,7 @@ async fn an_effect_before_the_first_ask() {
 
 /// The same, where the result tells of it.
 #[tokio::test(start_paused = true)]
-async fn a_result_that_tells_of_an_effect_before_the_first_ask() {
+async fn a_result_with_an_effect_before_the_first_ask() {
     let handler: Handler = |ctx, replica| {
         Box::pin(async move {
             let number: usize =
@@ -342,7 +342,7 @@ async fn a_page_that_is_never_finished() {
     assert_eq!(done.legs().len(), 4);
 }
 
-/// Of a mistake the caller is told nothing, and the author everything.
+/// A mistake is hidden from the caller, and the author sees all of it.
 #[tokio::test(start_paused = true)]
 async fn why_a_call_fails() {
     let twice: Handler = |ctx, _| {

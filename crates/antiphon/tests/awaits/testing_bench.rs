@@ -160,7 +160,7 @@ async fn effects_by_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_that_cannot_happen_is_told() {
+async fn a_fault_that_cannot_happen_is_reported() {
     let call = Call::tool("order", orders()).unwrap();
     for fault in [
         Fault::Crash { leg: 2, polls: 1 },

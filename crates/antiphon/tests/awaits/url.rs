@@ -114,7 +114,7 @@ async fn the_url_is_the_same_on_every_leg_and_instance() {
 }
 
 #[tokio::test]
-async fn the_page_learns_which_call_it_is() {
+async fn the_url_has_the_id_of_its_call() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
         // The closure is called once in a leg, so that it may move what it holds.
         let page = String::from("https://page.example/");
@@ -297,7 +297,7 @@ fn paying(till: &CashRegister) -> Server {
     }))
 }
 
-/// In 20 seconds: at once, after 250 and 750 milliseconds, and then every second.
+/// The number of looks in 20 seconds: at once, after 250 and 750 milliseconds, and then every second.
 const LOOKS: usize = 22;
 
 #[tokio::test(start_paused = true)]

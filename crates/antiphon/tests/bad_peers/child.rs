@@ -1,4 +1,4 @@
-//! As a child process: small shell scripts.
+//! Bad servers as child processes: small shell scripts.
 
 use super::{CallEnd, GOOD, alive, alone, call, limit_of, settles};
 use antiphon::client::transport::{

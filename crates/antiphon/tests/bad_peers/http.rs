@@ -1,4 +1,4 @@
-//! Over HTTP: a socket that says what it likes.
+//! Bad servers over HTTP: a socket that sends anything.
 
 use super::{CallEnd, GOOD, alive, alone, call, limit_of, settles};
 use antiphon::client::transport::{HttpTransport, TransportErrorKind as Kind};

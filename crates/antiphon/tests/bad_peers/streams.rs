@@ -1,4 +1,4 @@
-//! Over a pair of streams in memory. The clock stands still while anything can run, so every timeout is exact.
+//! Bad servers over a pair of streams in memory. The clock stands still while anything can run, so every timeout is exact.
 
 use super::{CallEnd, GOOD, alive, alone, call, limit_of, settles};
 use antiphon::client::transport::{Transport, TransportErrorKind as Kind, memory};
@@ -38,7 +38,7 @@ async fn check(name: &str, before_request: &str, said: Vec<u8>, closes: bool, ex
 }
 
 #[test]
-fn whatever_the_peer_says() {
+fn any_message_of_the_peer() {
     let good = format!("{GOOD}\n");
     let line = |text: &str| format!("{text}\n").into_bytes();
     let then_good = |text: &str| format!("{text}\n{good}").into_bytes();

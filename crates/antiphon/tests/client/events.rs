@@ -62,7 +62,7 @@ async fn check(told: Vec<(Duration, &'static str, Value)>, heard: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_heard_and_what_is_dropped() {
+async fn notifications_that_are_received_or_dropped() {
     check(
         vec![
             progress(json!(0)),
@@ -108,7 +108,7 @@ async fn what_is_heard_and_what_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_leg_is_heard_anew() {
+async fn each_leg_has_its_own_notifications() {
     let log = Log::default();
     let tell = |reply| Reply::Telling(vec![progress(json!(1)), message("info", json!("m"))], Box::new(reply));
     let fake =

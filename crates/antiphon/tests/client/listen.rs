@@ -41,7 +41,7 @@ enum ScriptedMessage {
 enum End {
     Response(Value),
     Error(i64),
-    /// It speaks the newest version, but not this one, it says.
+    /// The server says that it has the newest version, but not this one.
     OtherVersion,
     Broken(Kind),
     ForGood,

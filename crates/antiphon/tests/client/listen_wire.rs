@@ -105,7 +105,7 @@ async fn a_subscription_ends_with_its_streams() {
 }
 
 #[tokio::test]
-async fn whoever_falls_behind_is_told_so_and_no_change_is_lost() {
+async fn a_subscription_that_falls_behind_is_cancelled_and_opened_again() {
     let (client, mut peer) = pair();
     let mut subscription = listen(client);
     let (event, id) = tokio::join!(next(&mut subscription), async {

@@ -96,7 +96,7 @@ async fn every_list_reads_its_own_result() {
 }
 
 #[tokio::test]
-async fn what_discovery_tells_is_remembered() {
+async fn the_result_of_discovery_is_stored() {
     let result = |versions: Value| {
         Reply::Result(json!({
             "resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}},

@@ -265,7 +265,7 @@ const UPDATED: &str = "notifications/resources/updated";
 
 /// > The client **SHOULD** check the acknowledged filter against what it requested
 #[tokio::test(start_paused = true)]
-async fn a_subscription_hears_nothing_it_did_not_ask_for_however_the_server_lies() {
+async fn a_subscription_receives_nothing_beyond_its_filter_whatever_the_server_sends() {
     let fake = Fake::new(|request| {
         let id = request["id"].clone();
         let more = json!({

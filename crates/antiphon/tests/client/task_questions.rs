@@ -201,7 +201,7 @@ async fn an_update_is_sent_again_until_it_is_acknowledged() {
 
 /// The code of an unknown task is also that of an answer that the server refuses.
 #[tokio::test(start_paused = true)]
-async fn a_refused_update_is_told_from_an_unknown_task() {
+async fn a_refused_update_differs_from_an_unknown_task() {
     let refused = || Reply::Refused(-32602, "no", Value::Null);
     for (second, is_gone) in [(forms_of(&["a0"]), false), (refused(), true)] {
         let mut script = Script::new([forms_of(&["a0"]), second]);

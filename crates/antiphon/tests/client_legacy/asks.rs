@@ -474,7 +474,7 @@ async fn a_ping_before_the_handshake_is_over() {
 
 /// > Both parties **MUST**: Only use capabilities that were successfully negotiated
 #[tokio::test(start_paused = true)]
-async fn who_declares_no_roots_tells_nothing_of_them() {
+async fn a_client_without_roots_sends_no_changes_of_roots() {
     for (builder, tells) in
         [(builder(), false), (builder().on_roots(async |_| Ok(ListRootsResult::new(vec![]))), true)]
     {

@@ -201,7 +201,7 @@ async fn a_client_that_is_dropped_with_its_call() {
     assert_eq!(last, ["POST tools/call", "POST notifications/cancelled", "DELETE"]);
 }
 
-/// Without a runtime, the client cannot send anything, and dropping it does nothing.
+/// The client cannot send anything without a runtime, and dropping it does nothing.
 #[tokio::test]
 async fn a_client_that_is_dropped_outside_of_a_runtime() {
     let played = ScriptedHttpServer::new(|heard| {
@@ -400,7 +400,7 @@ fn person(log: &TextLog) -> ClientBuilder {
     })
 }
 
-/// If the stream shows the request that a question belongs to, the callbacks receive this request.
+/// The callbacks receive the request that a question belongs to, if the stream shows it.
 #[tokio::test]
 async fn questions_on_the_stream_of_a_call_and_of_the_session() {
     for (on_call, context) in [(true, "tools/call t {\"a\":1} 1"), (false, "initialize  none 1")] {
@@ -543,7 +543,7 @@ async fn http_and_sse_comes_last() {
 
 /// Statuses that the caller can act on: a token, a proxy, a page. None of them is a sign of an old server.
 #[tokio::test]
-async fn what_is_told_and_no_fallback() {
+async fn errors_that_are_returned_without_a_fallback() {
     for (said, expected) in
         [(401, "401"), (403, "403"), (429, "429"), (500, "500"), (503, "503"), (302, "302")]
     {

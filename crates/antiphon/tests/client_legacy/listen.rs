@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 
 #[tokio::test(start_paused = true)]
-async fn what_a_session_tells() {
+async fn the_notifications_of_a_session() {
     let (client, mut peer) = Peer::of(builder().mode(Mode::Legacy));
     let filter = SubscriptionFilter::new().tools().prompts().resource("a:1").resource("a:2");
     let mut subscription = client.listen(filter).reconnect(ReconnectPolicy::never());

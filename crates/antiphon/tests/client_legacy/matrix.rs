@@ -102,7 +102,7 @@ async fn over_streams(builder: ClientBuilder, server: Server) -> Result<(Era, St
     }
 }
 
-/// As servers of each era say it over HTTP.
+/// Replies over HTTP as the servers of each era do.
 fn over_http(server: Server, heard: &ReceivedRequest) -> ScriptedReply {
     match heard.verb.as_str() {
         "POST" if heard.body.get("id").is_none() => ScriptedReply::empty(202),

@@ -157,7 +157,7 @@ async fn reports_received(reports: Reports) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_increases_and_is_told_in_order() {
+async fn progress_increases_and_is_sent_in_order() {
     for (what, reports, wanted) in [
         ("nothing", vec![], json!([])),
         (
@@ -212,7 +212,7 @@ async fn progress_increases_and_is_told_in_order() {
 
 /// Once an ask is answered, or taken back, nothing more is told of it.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_of_what_is_over() {
+async fn no_progress_is_sent_after_the_end() {
     let kept: Arc<Mutex<Vec<FormAsk>>> = Arc::default();
     let keeping = Arc::clone(&kept);
     let answers = builder().on_elicit_form(move |ask| {
@@ -246,9 +246,9 @@ async fn nothing_is_told_of_what_is_over() {
     assert!(called.await.unwrap());
 }
 
-/// On 2026-07-28 nothing can be sent while something is asked, whatever the ask has in it.
+/// Nothing can be sent on 2026-07-28 while something is asked, whatever the ask contains.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_to_a_modern_server() {
+async fn no_progress_is_sent_to_a_modern_server() {
     let (client, mut peer) = Peer::of(reporting(vec![(0, 1.0, None, None), (500, 2.0, None, None)]));
     let called = tokio::spawn(async move { client.call_tool("t", ()).await.is_ok() });
     let probe = peer.receive_of("server/discover").await;
@@ -264,7 +264,7 @@ async fn nothing_is_told_to_a_modern_server() {
     assert!(called.await.unwrap());
 }
 
-/// Over HTTP each is a POST of its own; a server that does not even accept it gets its answer all the same.
+/// Each message over HTTP is a POST of its own; a server that rejects it gets its answer all the same.
 #[tokio::test]
 async fn over_http() {
     for accepts in [true, false] {

@@ -330,7 +330,7 @@ async fn a_task_of_a_session_by_its_id() {
     ends(client, server).await;
 }
 
-/// Without the setting, no call is a task.
+/// No call is a task without the setting.
 #[tokio::test(start_paused = true)]
 async fn a_client_without_tasks_asks_for_none() {
     let plain = [Gets("tools/call", json!({"task": null})), Refuses("tools/call", -32601)];

@@ -234,9 +234,9 @@ async fn one_body_of_the_maximum_length_is_accepted() {
     assert_eq!(reserved(&server), 0);
 }
 
-/// On pipes the budget ends with the frozen error, and the next line is read.
+/// A request over the budget gets the frozen error on pipes, and the next line is read.
 #[tokio::test]
-async fn pipes_say_busy() {
+async fn a_request_on_pipes_over_the_budget_is_busy() {
     for in_session in [false, true] {
         let (server, mut gate) = server(|limits| limits.request_bytes(MIB));
         let mut peer = lines::serve(server.clone(), 1 << 16);

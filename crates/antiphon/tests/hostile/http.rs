@@ -65,9 +65,9 @@ fn listen(filter: Value) -> Value {
 /// A way in which a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Leaves {
-    /// It waits until the server closes.
+    /// The client waits until the server closes.
     Never,
-    /// It will write no more, and reads to the end.
+    /// The client closes its writing half, and reads to the end.
     HalfCloses,
     Closes,
     Resets,
@@ -169,7 +169,7 @@ async fn a_broken_client_costs_its_connection_alone() {
 
 /// A body that is still on its way must not cost the client the answer.
 #[tokio::test]
-async fn what_is_refused_before_its_body_is_told() {
+async fn a_refusal_before_the_body_reaches_the_client() {
     let (_server, running, census) = running(limits(), hasty().connections(2)).await;
     let good = text(1, "echo", "x", "");
     let (head, _) = good.split_once("Content-Length").unwrap();

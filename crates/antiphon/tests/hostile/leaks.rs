@@ -299,7 +299,7 @@ async fn a_panic_anywhere_costs_one_request() {
     }
 }
 
-/// Nobody known is not nobody: a handler would take them for an anonymous caller.
+/// A caller whose identity failed is not anonymous, so that no handler takes them for it.
 #[tokio::test]
 async fn a_caller_whose_identity_failed_reaches_no_handler() {
     for user in ["?", "app"] {

@@ -20,7 +20,7 @@ fn call(tool: &str, more: Value) -> Value {
     request(1, "tools/call", with(&json!({"name": tool, "arguments": {"name": "x"}}), more))
 }
 
-/// Over no transport: their own bounds are not in the way.
+/// Sends a message without a transport, whose own limits would come first.
 async fn reply(fixture: &Fixture, message: &Value) -> (u16, Value) {
     let reply = fixture.server.respond(message.to_string().as_bytes(), &Caller::default()).await.unwrap();
     (reply.http_status().as_u16(), serde_json::from_slice(&reply.body).unwrap())

@@ -70,7 +70,7 @@ async fn a_progress_token_is_a_string_or_an_integer() {
 }
 
 #[tokio::test]
-async fn progress_that_is_no_number_is_not_told() {
+async fn progress_that_is_no_number_is_not_sent() {
     let tell = Tool::new("tell", async |ctx: &Ctx, _: NoArguments| {
         for value in
             [f64::NAN, f64::NEG_INFINITY, -1.0, f64::INFINITY, f64::NAN, 0.5, f64::MAX, f64::INFINITY]
@@ -86,7 +86,7 @@ async fn progress_that_is_no_number_is_not_told() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_after_it_told_something_is_answered() {
+async fn a_handler_that_panics_after_a_notification_has_a_reply() {
     let panics = Tool::new("panics", async |ctx: &Ctx, _: NoArguments| -> String {
         ctx.report_progress(1.0, None, None);
         tokio::task::yield_now().await;

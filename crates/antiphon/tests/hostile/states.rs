@@ -34,7 +34,7 @@ async fn whole(fixture: &Fixture, retry: &Value, user: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn no_cause_can_be_told_from_another() {
+async fn every_cause_has_the_same_refusal() {
     let fixture =
         fixture(|builder| builder.bind_principal(by_header).call_timeout(Duration::from_secs(3000)));
     let params = json!({"name": "ask", "arguments": {"name": "orders"}});

@@ -206,7 +206,7 @@ async fn cancelling_what_is_not_under_way_does_nothing() {
 
 /// > Servers [...] **MUST NOT** send any further messages for it.
 #[tokio::test]
-async fn a_cancelled_handler_has_no_last_words() {
+async fn a_cancelled_handler_sends_nothing_more() {
     struct ReportOnDrop<'a>(&'a Ctx);
     impl Drop for ReportOnDrop<'_> {
         fn drop(&mut self) {

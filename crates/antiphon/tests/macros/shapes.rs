@@ -114,7 +114,7 @@ async fn fails() -> Result<Json<u8>, Failure> {
     Err(Failure)
 }
 
-/// As many parameters as there may be.
+/// A tool with as many parameters as there may be.
 #[tool]
 #[allow(clippy::many_single_char_names)]
 async fn sixteen(
@@ -152,7 +152,7 @@ made!(by_macro, count: Option<u8> => "made");
 
 #[prompt(title = "Review")]
 async fn review(
-    /// Of which language.
+    /// The language.
     #[arg(title = "Language", default = "rust")]
     language: String,
     code: &str,
@@ -228,7 +228,7 @@ impl<D: Db> Files<D> {
         Json(self.opened.lock().unwrap().clone())
     }
 
-    /// Without `&self` it is of the type, not of the value.
+    /// A tool without `&self` is of the type, not of the value.
     #[tool]
     async fn kind() -> &'static str {
         "files"
@@ -334,7 +334,7 @@ async fn prompts_take_texts() {
     assert_eq!(
         review["arguments"],
         json!([
-            {"name": "language", "title": "Language", "description": "Of which language."},
+            {"name": "language", "title": "Language", "description": "The language."},
             {"name": "code", "required": true},
             {"name": "tone"},
         ])

@@ -272,7 +272,7 @@ struct Named {
     name: String,
 }
 
-/// Without a macro.
+/// A tool without a macro.
 fn plain() -> Tool {
     Tool::new("plain", async |ctx: &Ctx, Named { name }: Named| -> Result<String> {
         let (a, b) = tokio::try_join!(

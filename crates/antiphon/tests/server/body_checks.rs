@@ -1,4 +1,4 @@
-//! The upper rungs of the ladder: what the body may say. The same on both transports, but for the headers.
+//! The checks of a body: the same on both transports, but for the headers.
 
 use crate::common::{
     Over, fixture, meta,

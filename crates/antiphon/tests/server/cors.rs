@@ -64,7 +64,7 @@ fn preflight(changes: &[(&'static str, &[&str])]) -> Request<Bytes> {
 }
 
 #[tokio::test]
-async fn an_allowed_page_learns_what_it_may_send() {
+async fn the_preflight_of_an_allowed_page_lists_methods_and_headers() {
     let legacy = HttpService::new(server(), for_page());
     let modern = HttpService::new(fixture(|builder| builder.modern_only(true)).server, for_page());
     let asked = "access-control-request-headers";
@@ -286,7 +286,7 @@ async fn a_page_reads_every_response() {
     assert_eq!((got.status, &*header(&got, "access-control-allow-origin").unwrap()), (408, PAGE));
 }
 
-/// Without an allowed origin the responses say nothing of pages.
+/// Responses have no CORS headers, if no origin is allowed.
 #[tokio::test]
 async fn no_origin_is_allowed_by_default() {
     let service = HttpService::new(server(), HttpOptions::default());

@@ -1,4 +1,4 @@
-//! The HTTP ladder: its order, and what each rung takes and refuses in the head of a request.
+//! The HTTP checks: their order, and what each accepts and refuses in the head of a request.
 
 use crate::common::{
     fixture,
@@ -29,8 +29,8 @@ struct BrokenRequest {
 
 type Break = fn(&mut BrokenRequest);
 
-/// Each rung with what breaks it, and its answer.
-const RUNGS: &[(&str, Break, (u16, i64))] = &[
+/// Each check with what breaks it, and its answer.
+const CHECKS: &[(&str, Break, (u16, i64))] = &[
     ("method", |bent| *bent.request.method_mut() = Method::GET, (405, 0)),
     ("size", |bent| set(&mut bent.request, "content-length", &["4194305"]), (413, 0)),
     ("transfer coding", |bent| set(&mut bent.request, "transfer-encoding", &["gzip, chunked"]), (501, 0)),
@@ -72,11 +72,11 @@ const RUNGS: &[(&str, Break, (u16, i64))] = &[
     ("nothing", |_| (), (200, 0)),
 ];
 
-/// Breaks these rungs, the last first.
-fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, Infallible>> {
+/// Breaks what these checks require, the last first.
+fn broken(checks: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, Infallible>> {
     let message = request(1, "server/discover", json!({}));
     let mut bent = BrokenRequest { request: correct(&message), message, cut: false, late: false };
-    for (_, break_it, _) in rungs.iter().rev() {
+    for (_, break_it, _) in checks.iter().rev() {
         break_it(&mut bent);
     }
     let mut text = bent.message.to_string();
@@ -89,21 +89,21 @@ fn broken(rungs: &[(&str, Break, (u16, i64))]) -> Request<UnsyncBoxBody<Bytes, I
     bent.request.map(|_| body)
 }
 
-/// A rung's answer does not depend on what is wrong further up.
+/// The answer of a check does not depend on later checks.
 #[tokio::test(start_paused = true)]
-async fn the_rungs_are_climbed_in_order() {
+async fn the_checks_run_in_their_order() {
     let modern = fixture(|builder| builder.modern_only(true)).server;
     for (service, opens_sessions) in
         [(HttpService::new(modern, HttpOptions::default()), false), (service(), true)]
     {
-        for (index, (name, _, expected)) in RUNGS.iter().enumerate() {
+        for (index, (name, _, expected)) in CHECKS.iter().enumerate() {
             // Where there are sessions, this is how one begins.
             if opens_sessions && *name == "initialize" {
                 continue;
             }
-            let request = broken(&RUNGS[index..]);
+            let request = broken(&CHECKS[index..]);
             post_body(&service, request).await.check(&format!("{name} and all after it"), *expected);
-            let request = broken(&RUNGS[index..=index]);
+            let request = broken(&CHECKS[index..=index]);
             post_body(&service, request).await.check(&format!("{name} alone"), *expected);
         }
     }

@@ -120,7 +120,7 @@ async fn broken_requests_are_refused_or_forgotten() {
 }
 
 #[tokio::test]
-async fn too_large_or_too_slow_is_told_before_the_connection_closes() {
+async fn a_body_that_is_too_large_or_too_slow_has_a_status_before_the_connection_closes() {
     let good = text(1, "echo", "x", "");
     let (head, body) = good.split_once("\r\n\r\n").unwrap();
     let (head, _) = head.split_once("Content-Length").unwrap();

@@ -165,7 +165,7 @@ async fn methods_of_what_is_not_offered_do_not_exist() {
 
 /// Whatever the schema of the protocol has for a definition can be said.
 #[tokio::test]
-async fn a_definition_says_all_there_is_to_say() {
+async fn a_definition_has_every_member() {
     let icon = || Icon::new("https://a.example/icon.png");
     let meta = || Meta(json!({"com.example/a": 1}).as_object().unwrap().clone());
     let mut hints = ToolAnnotations::default();

@@ -126,7 +126,7 @@ async fn suggestions_for_what_is_typed() {
 }
 
 #[tokio::test]
-async fn a_completer_is_told_what_is_known() {
+async fn a_completer_gets_the_arguments_so_far() {
     let server = server(|builder| builder.bind_principal(by_header));
     let context = |arguments: Value| json!({"context": {"arguments": arguments}});
     for (reference, argument, more, told) in [
@@ -200,7 +200,7 @@ async fn what_cannot_be_completed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_completer_that_fails_says_so_or_says_nothing() {
+async fn the_error_of_a_completer_is_shown_or_hidden() {
     let server = server(|builder| builder);
     for (argument, message) in [
         ("told_off", "no such database"),
@@ -214,7 +214,7 @@ async fn a_completer_that_fails_says_so_or_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_caller_that_cannot_be_told_is_refused() {
+async fn completion_for_an_unidentified_caller_is_refused() {
     let server = server(|builder| builder.bind_principal(by_header));
     for argument in ["told", "plain"] {
         let message = request(1, "completion/complete", params(prompt("review"), argument, ""));

@@ -46,7 +46,7 @@ async fn a_router_mounts_it_anywhere() {
     assert_eq!(app.clone().call(health).await.unwrap().status(), 200);
 }
 
-/// Without a router the endpoint has one path, and a request of another learns which option sets it.
+/// `serve_http` has one path, and its 404 names the option that sets the path.
 #[tokio::test]
 async fn serve_http_has_one_path() {
     let default = HttpOptions::default;
@@ -73,7 +73,7 @@ async fn serve_http_has_one_path() {
     }
 }
 
-/// At another path, a preflight is answered like any other request.
+/// A preflight of another path has the 404 of any other request.
 #[tokio::test]
 async fn a_preflight_of_another_path_is_404() {
     let running = serve(HttpOptions::default().allow_origin("https://a.example")).await;

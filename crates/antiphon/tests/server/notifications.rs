@@ -68,7 +68,7 @@ fn log(params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
 }
 
-/// Over HTTP and stdio, with the same notifications before the same reply.
+/// Checks HTTP and stdio: the same notifications come before the same reply.
 async fn check(logging: bool, meta: Value, sends: Value, expected: &[Value]) {
     for fails in [false, true] {
         let message = call(meta.clone(), sends.clone(), fails);

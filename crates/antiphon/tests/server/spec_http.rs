@@ -40,7 +40,7 @@ fn call(arguments: &str, headers: &[u8]) -> Vec<u8> {
 
 /// > Servers **MUST** reject requests with a recognized `Mcp-Param-{Name}` header that contains invalid characters
 #[tokio::test]
-async fn header_and_body_say_one_thing_however_they_are_written() {
+async fn header_and_body_agree_however_they_are_written() {
     let running = socket::serve_this(routed(), HttpOptions::default()).await;
     let eu = r#"{"region":"eu"}"#;
     for (what, arguments, headers, expected) in [

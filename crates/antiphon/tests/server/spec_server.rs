@@ -413,7 +413,7 @@ async fn what_is_no_uri_is_no_resource() {
 
 /// Whoever carries replies alone cannot carry a subscription: better refused than silent for ever.
 #[tokio::test]
-async fn a_subscription_that_nobody_could_hear_is_refused() {
+async fn a_subscription_is_refused_where_only_replies_are_sent() {
     let message = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let server = whole();
     let text = message.to_string();

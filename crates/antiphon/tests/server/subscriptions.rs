@@ -98,7 +98,7 @@ async fn the_acknowledgement_comes_first_and_says_what_is_honoured() {
 }
 
 #[tokio::test]
-async fn a_subscription_hears_what_it_asked_for_and_nothing_else() {
+async fn a_subscription_receives_its_filter_and_nothing_else() {
     for over in OVER {
         let server = changing();
         let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["ask://one"]});
@@ -196,7 +196,7 @@ async fn a_shutdown_ends_subscriptions_and_does_not_wait_for_them() {
 }
 
 #[tokio::test]
-async fn subscriptions_of_one_channel_are_told_apart_and_cancelled_one_by_one() {
+async fn subscriptions_of_one_channel_have_their_own_ids_and_are_cancelled_one_by_one() {
     let server = changing();
     let mut peer = lines::serve(server.clone(), 1 << 16);
     let id_of =
@@ -253,7 +253,7 @@ async fn what_a_subscription_may_ask_for_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_change_that_happens_often_is_told_once_to_a_slow_client() {
+async fn a_change_that_happens_often_is_sent_once_to_a_slow_client() {
     let server = changing();
     // A pipe that holds hardly more than one message.
     let mut peer = lines::serve(server.clone(), 64);

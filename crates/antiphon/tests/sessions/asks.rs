@@ -559,7 +559,7 @@ async fn checkpoints_are_passed() {
     assert_eq!(refused.opened["error"]["data"]["reason"], "busy");
 }
 
-/// In a session no leg ends before its handler does, so a full record is the end of the call.
+/// A full record ends a call in a session: no leg ends there before its handler does.
 #[tokio::test]
 async fn a_record_that_is_full() {
     let limits = Limits::default().state(3000).step_result(1000);

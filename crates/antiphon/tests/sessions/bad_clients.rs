@@ -84,11 +84,11 @@ fn phases() -> Vec<(&'static str, Vec<Value>)> {
 /// A way in which a client on pipes leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Departure {
-    /// It closes both ends at once.
+    /// The client closes both ends at once.
     AtOnce,
-    /// It closes what it writes, and reads the rest.
+    /// The client closes what it writes, and reads the rest.
     ReadsOn,
-    /// In the middle of a line.
+    /// The client closes in the middle of a line.
     HalfWay,
 }
 
@@ -162,9 +162,9 @@ impl<'a> Bad<'a> {
 /// A way in which a client over HTTP leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Leaves {
-    /// It ends its session, with its connections open and unread.
+    /// The client ends its session, with its connections open and unread.
     Ends,
-    /// It closes its connections, and is never heard of again.
+    /// The client closes its connections, and sends nothing more.
     Closes,
     /// The same, rudely.
     Resets,

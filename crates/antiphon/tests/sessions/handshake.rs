@@ -359,7 +359,7 @@ async fn progress_and_logs_go_before_the_reply() {
 }
 
 #[tokio::test]
-async fn changes_are_told() {
+async fn changes_are_sent_as_notifications() {
     let server = server();
     let mut session = InSession::newest(&server).await;
     session.asks(1, "resources/subscribe", json!({"uri": "ask://one"})).await;

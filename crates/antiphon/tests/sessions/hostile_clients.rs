@@ -196,7 +196,7 @@ async fn a_question_behind_a_step_is_asked_as_often_as_any() {
     assert_eq!(reply["error"]["data"], data, "{reply}");
 }
 
-/// Of many questions, as many are asked at once as in a round; the others when those are answered.
+/// Questions beyond those of one round are asked when earlier ones are answered.
 #[tokio::test]
 async fn so_many_questions_wait_at_once() {
     let server = server(Limits::default(), |ctx, _| {
@@ -273,7 +273,7 @@ async fn a_binder_that_panics_costs_one_request() {
 
 /// A client that answers with an error says why in its own words, and may hear some of them again.
 #[tokio::test]
-async fn errors_of_a_client_are_told_in_short() {
+async fn errors_of_a_client_are_cut() {
     let server = built(|builder| {
         builder
             .tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
@@ -396,7 +396,7 @@ async fn a_call_is_cancelled_before_it_has_begun() {
 
 /// A resource that was named in the place of another has not changed with that one.
 #[tokio::test]
-async fn what_is_forgotten_is_not_told_of_another() {
+async fn a_forgotten_url_is_not_reported_for_another_one() {
     let server = fixture(|builder| builder.resource_updates(true)).server;
     let session = Session::open(&http(server.clone()), NEWEST).await;
     let about = |id, method, uri| message(id, method, json!({"uri": uri}));

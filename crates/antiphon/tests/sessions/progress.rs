@@ -245,7 +245,7 @@ async fn what_is_no_progress_of_a_question() {
     check("a flood", &server, &flood, 1100, "within 600 seconds").await;
 }
 
-/// It is a line for debugging, with nothing in it that a person said; a flood of what is dropped is no more than that.
+/// A dropped answer is one line for debugging, without the words of a person, also if many are dropped.
 #[tokio::test(start_paused = true)]
 async fn words_of_people_are_not_logged() {
     take_log();

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// A balancer's method to find the replica of a session.
 enum Sticky {
     No,
-    /// It remembers which replica answered with which session.
+    /// The balancer remembers which replica answered with which session.
     Learns(HashMap<String, usize>),
     /// The id begins with the name of the replica.
     Reads,

@@ -446,7 +446,7 @@ async fn change_of(came: &mut HttpReply) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn what_changes_is_told_on_the_stream_of_a_get() {
+async fn changes_are_sent_on_the_stream_of_a_get() {
     let (server, service) = changing();
     let session = Session::open(&service, "2025-06-18").await;
     let changed = |number| (format!("0-{number}"), json!("notifications/tools/list_changed"));

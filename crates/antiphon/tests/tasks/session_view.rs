@@ -335,7 +335,7 @@ async fn a_page_to_open_has_an_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_client_is_told_that_the_work_behind_a_page_is_finished() {
+async fn the_client_gets_a_notification_when_the_work_behind_a_page_is_finished() {
     for tool in ["announced", "announced_beside_a_step", "announced_by_hand"] {
         let gate = gate();
         let server = server_with(gate.clone());

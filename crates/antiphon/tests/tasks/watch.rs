@@ -38,7 +38,7 @@ async fn received(peer: &mut lines::Peer) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_hears_each_change_and_only_of_its_tasks() {
+async fn a_subscription_receives_each_change_and_only_of_its_tasks() {
     let client: TaskClient = client(|server| server.tool(ask));
     let (id, other) = (client.task("ask", json!({})).await, client.task("ask", json!({})).await);
     let foreign = client.user("anna").task("ask", json!({})).await;

@@ -66,7 +66,7 @@ async fn the_next_request_starts_it_again_within_bounds() {
 }
 
 #[tokio::test]
-async fn what_was_under_way_fails_and_says_whether_there_is_another_try() {
+async fn requests_under_way_fail_and_show_if_there_is_another_try() {
     for (restarts, closes, is_final) in [(1, false, false), (0, false, true), (1, true, true)] {
         let (child, _lines) = child(&(READ.to_owned() + "; exit 4"), restarts);
         let error = soon(child.exchange(request(1, "tools/call"), &mut |_| {})).await.unwrap_err();

@@ -146,7 +146,7 @@ async fn a_stream_of_events_becomes_this_outcome() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_told_and_not_followed() {
+async fn a_redirect_is_an_error_and_not_followed() {
     for (location, part) in [
         ("https://elsewhere.example:444/secret?key=hunter2", "https://elsewhere.example;"),
         ("/secret", "another path of the same host;"),

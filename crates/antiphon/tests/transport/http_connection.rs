@@ -145,7 +145,7 @@ async fn a_smaller_limit_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_said_before() {
+fn a_message_that_cannot_be_sent_is_an_error_at_once() {
     for (url, part) in [
         ("", "cannot be read"),
         ("mcp", "must begin with http://"),

@@ -19,7 +19,7 @@ async fn check(name: &str, pieces: &[&[u8]], expected: Outcome, notifications: &
 }
 
 #[tokio::test]
-async fn what_the_peer_says_becomes_this_outcome() {
+async fn a_message_of_the_peer_becomes_this_outcome() {
     let giant = vec![b'x'; 20 * 1024 * 1024];
     let stray = b"not a message\n".repeat(99);
     let strays = b"not a message\n".repeat(100);

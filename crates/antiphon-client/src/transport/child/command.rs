@@ -167,7 +167,7 @@ fn is_function(value: &OsStr) -> bool {
     value.as_encoded_bytes().starts_with(b"()")
 }
 
-/// Without arguments and environment: they may hold secrets.
+/// Leaves out arguments and environment, which may hold secrets.
 impl fmt::Debug for ChildCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChildCommand").field("name", &self.name).finish_non_exhaustive()

@@ -161,7 +161,7 @@ impl Restarts {
     }
 }
 
-/// Without arguments and environment: they may hold secrets.
+/// Leaves out arguments and environment, which may hold secrets.
 impl fmt::Debug for Launcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launcher").field("name", &self.name).finish_non_exhaustive()

@@ -35,7 +35,8 @@ pub(crate) async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, 
     Ok(whole)
 }
 
-/// Over HTTP the request is known, so an error may leave out the id. A response with another id belongs to another request.
+/// Parses the reply to a request. An error may leave out the id, because HTTP shows the request. A response with another id
+/// belongs to another request.
 pub(crate) fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
     let text = match Incoming::parse(bytes) {
         Ok(Incoming::Response(response)) => match &response.id {

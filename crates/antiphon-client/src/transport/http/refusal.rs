@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_the_server_said() {
+    fn a_refusal_has_the_text_of_the_server() {
         let advice = "check what the token may do, and whether the server accepts this host and origin";
         let rpc = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32000,"message":"no\u001b[2J"}}"#;
         for (status, retry, body, text, code) in [

@@ -45,9 +45,9 @@ impl Cursor {
 
 /// The end of a connection.
 pub(crate) enum ConnectionEnd {
-    /// With the response.
+    /// The stream ended with the response.
     Answered(ServerReply),
-    /// Without the response. The cursor shows if the stream can be resumed.
+    /// The stream ended without the response. The cursor shows if it can be resumed.
     Cut(TransportError),
 }
 

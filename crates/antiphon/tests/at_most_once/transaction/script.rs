@@ -25,7 +25,7 @@ pub(super) enum End {
 pub(super) struct Script {
     /// Before the step.
     pub(super) before: Gate,
-    /// In the body, after its write.
+    /// The place in the body, after its write.
     pub(super) body: Gate,
     /// After the step.
     pub(super) after: Gate,

@@ -75,7 +75,7 @@ async fn a_leg_that_fails_once_behind_a_step_goes_on_with_its_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_still_holds_is_told_on_the_next_leg_and_the_state_stays_good() {
+async fn a_failure_that_remains_is_returned_by_the_next_leg_and_the_state_stays_valid() {
     for fails in ALL {
         let effects = Effects::default();
         let server = impatient(charging(fails, 2, &effects));
@@ -128,7 +128,7 @@ async fn claude_ai_gets_the_error_at_once_and_other_clients_the_state() {
 }
 
 #[tokio::test]
-async fn a_leg_that_did_nothing_tells_its_failure_at_once() {
+async fn a_leg_without_new_entries_fails_at_once() {
     let server = server(tool(|ctx| {
         async {
             ctx.step("mail", async |_| Err::<(), _>(StepError::retry(Error::user_facing("not now")))).await?;
@@ -229,7 +229,7 @@ async fn in_a_session_the_handler_is_entered_again_with_its_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_session_nobody_is_told_to_send_again_what_was_done() {
+async fn an_error_in_a_session_does_not_request_a_repetition() {
     for fails in ALL {
         let effects = Effects::default();
         let reply = in_session(&impatient(charging(fails, usize::MAX, &effects)), &json!({})).await;

@@ -49,7 +49,7 @@ async fn a_step_in_front_of_a_recorded_one_needs_a_word() {
 }
 
 #[tokio::test]
-async fn a_step_that_is_said_to_be_added_runs_in_front_of_a_recorded_one() {
+async fn an_added_step_runs_in_front_of_a_recorded_one() {
     let migration = Migration::new().added("audit");
     assert_eq!(upgraded("create", migration).await, ("audited and created".to_owned(), 1, 1));
 }

@@ -86,7 +86,7 @@ async fn an_unmet_consent_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_version_that_says_that_it_does_not_ask_goes_on() {
+async fn a_version_that_declares_a_forgotten_question_continues() {
     let effects = Effects::default();
     let forgets = deleting(false, &effects).version(1).migrate(Migration::new().forget("sure"));
     let new = built(forgets, |builder: ServerBuilder| builder);

@@ -98,7 +98,7 @@ async fn branches_never_get_each_others_answers_or_charges() {
 }
 
 #[tokio::test]
-async fn any_integer_tells_uses_of_a_key_apart() {
+async fn any_integer_distinguishes_uses_of_a_key() {
     let server = server(tool!(|ctx| {
         let rows: [i64; 3] = [7, -7, i64::MIN];
         for (at, row) in rows.iter().enumerate() {

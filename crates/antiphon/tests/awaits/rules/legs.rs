@@ -138,7 +138,7 @@ async fn time_and_chance_are_the_same_on_every_leg() {
 }
 
 #[tokio::test]
-async fn what_was_told_is_not_told_again() {
+async fn notifications_are_not_sent_again() {
     let tool = tool!(|ctx| {
         ctx.report_progress(1.0, None, None);
         ctx.log(LogLevel::Info, json!("begun"));

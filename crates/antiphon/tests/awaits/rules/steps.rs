@@ -157,7 +157,7 @@ async fn a_step_that_was_dropped_while_it_ran_neither_runs_nor_ends_again() {
 }
 
 #[tokio::test]
-async fn of_a_step_whose_request_was_cancelled_nothing_is_said() {
+async fn a_step_of_a_cancelled_request_is_not_logged_as_dropped() {
     let never = tool!(|ctx| {
         ctx.step("hangs", async |_| std::future::pending::<Result<()>>().await).await?;
         ok("").await
