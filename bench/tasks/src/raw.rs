@@ -35,7 +35,7 @@ impl Raw {
         key[..8].copy_from_slice(&self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes());
         let task = TaskKey::from_bytes(key);
         let (owner, snapshot) = (Owner::from_bytes([2; 16]), vec![7; self.snapshot_bytes]);
-        self.tasks.create(&NewTask { task, owner, snapshot, ttl: Some(HOUR) }, &self.limits).await?;
+        self.tasks.create(&NewTask::new(task, owner, snapshot).with_ttl(HOUR), &self.limits).await?;
         Ok(task)
     }
 
@@ -57,10 +57,9 @@ impl Raw {
             return Err("the row is held".into());
         };
         let taken = row.messages.last().map_or(0, |message| message.number);
-        let update =
-            |next, keeps_lease| TaskUpdate { snapshot: row.snapshot.clone(), taken, next, keeps_lease };
-        self.tasks.update(&fence, &update(TaskNext::Runs, true)).await?;
-        self.tasks.update(&fence, &update(TaskNext::Final(HOUR), false)).await?;
+        let update = |next| TaskUpdate::new(row.snapshot.clone(), next).with_taken(taken);
+        self.tasks.update(&fence, &update(TaskNext::Runs).with_lease_kept(true)).await?;
+        self.tasks.update(&fence, &update(TaskNext::Final(HOUR))).await?;
         Ok(())
     }
 }

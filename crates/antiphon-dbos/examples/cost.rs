@@ -36,12 +36,12 @@ impl TaskProgram for OneMessage {
             _ => TaskAction::Finish(Duration::from_secs(60)),
         };
         let taken = messages.last().map_or(0, |message| message.number);
-        TaskDecision { snapshot: snapshot.to_vec(), taken, action }
+        TaskDecision::new(snapshot, action).with_taken(taken)
     }
 
     fn run<'a>(&'a self, _: TaskKey, snapshot: &'a [u8], _: &'a LegControl) -> TaskFuture<'a, TaskDecision> {
         let snapshot = snapshot.to_vec();
-        Box::pin(async { TaskDecision { snapshot, taken: 0, action: TaskAction::Continue } })
+        Box::pin(async { TaskDecision::new(snapshot, TaskAction::Continue) })
     }
 }
 
@@ -56,7 +56,7 @@ fn new_task(number: u32) -> NewTask {
     let mut key = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos().to_be_bytes();
     key[..4].copy_from_slice(&number.to_be_bytes());
     let owner = Owner::from_bytes([1; 16]);
-    NewTask { task: TaskKey::from_bytes(key), owner, snapshot: vec![b'a'; SNAPSHOT], ttl: None }
+    NewTask::new(TaskKey::from_bytes(key), owner, [b'a'; SNAPSHOT])
 }
 
 #[tokio::main]

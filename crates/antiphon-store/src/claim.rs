@@ -22,11 +22,20 @@ pub struct ClaimRequest {
 
 /// The leg whose outcome made the state of a later leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Predecessor {
     /// The number of the leg.
     pub leg: u32,
     /// The answers that came with the leg.
     pub fingerprint: Fingerprint,
+}
+
+impl Predecessor {
+    /// Returns the leg with this number and these answers.
+    #[must_use]
+    pub const fn new(leg: u32, fingerprint: Fingerprint) -> Self {
+        Self { leg, fingerprint }
+    }
 }
 
 impl ClaimRequest {
@@ -101,6 +110,7 @@ impl ClaimRequest {
 
 /// The result of [`CallStore::claim`](crate::CallStore::claim).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Claim {
     /// The caller runs the leg, under this fence.
     Fresh(Fence),
@@ -119,6 +129,7 @@ pub enum Claim {
 
 /// The reason why a leg does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Conflict {
     /// The call is already at a later leg.
     EarlierLeg,
@@ -130,11 +141,20 @@ pub enum Conflict {
 
 /// The store's information about a leg whose runner died.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unknown {
     /// The leg that has no outcome.
     pub leg: u32,
     /// The step that started last and has no end, if steps are recorded.
     pub step: Option<StepAttempt>,
+}
+
+impl Unknown {
+    /// Returns the information about a leg, with the step that has no end, if there is one.
+    #[must_use]
+    pub const fn new(leg: u32, step: Option<StepAttempt>) -> Self {
+        Self { leg, step }
+    }
 }
 
 /// The proof that its owner runs a call: the number of a claim, higher for every later claim of the same call.

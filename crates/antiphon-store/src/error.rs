@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 
 /// The effect of a failed operation on the store.
+///
+/// The enum is exhaustive: the caller repeats the operation, or not, by each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// Nothing was written.

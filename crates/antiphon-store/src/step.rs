@@ -11,6 +11,8 @@ pub struct StepRecord {
 }
 
 /// An event in the life of a step.
+///
+/// The enum is exhaustive: its [numbers](Self::to_number) are all taken, and stores have columns of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepEvent {
     /// An attempt begins. Attempts of one step have the numbers 1, 2, ..
@@ -86,6 +88,7 @@ impl StepEvent {
 
 /// An attempt of a step that began and did not end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct StepAttempt {
     /// The name of the step.
     pub step: String,
@@ -93,7 +96,16 @@ pub struct StepAttempt {
     pub attempt: u32,
 }
 
+impl StepAttempt {
+    /// Returns the attempt with this number.
+    pub fn new(step: impl Into<String>, attempt: u32) -> Self {
+        Self { step: step.into(), attempt }
+    }
+}
+
 /// The result of [`CallStore::append`](crate::CallStore::append).
+///
+/// The enum is exhaustive: a runner that ignored a case could repeat an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     /// The record is stored.

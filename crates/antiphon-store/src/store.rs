@@ -107,6 +107,7 @@ pub trait CallStore: Debug + Send + Sync + 'static {
 
 /// The number of rows that [`CallStore::sweep`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Swept {
     /// The number of calls.
     pub calls: usize,
@@ -115,6 +116,12 @@ pub struct Swept {
 }
 
 impl Swept {
+    /// Returns these numbers.
+    #[must_use]
+    pub const fn new(calls: usize, blobs: usize) -> Self {
+        Self { calls, blobs }
+    }
+
     /// Returns true if the limit was reached, so that more rows may have expired.
     #[must_use]
     pub fn is_partial(&self, limit: usize) -> bool {

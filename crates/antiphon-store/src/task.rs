@@ -1,6 +1,7 @@
 //! The trait of stores of tasks: one row per task, run under a lease with a fence, with a queue of messages.
 
 pub(crate) mod engine;
+pub(crate) mod limits;
 pub(crate) mod program;
 pub(crate) mod state;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use crate::future::StoreFuture;
 use crate::key::{Owner, RunnerId};
 use crate::reach::StoreReach;
+pub use limits::TaskLimits;
 
 /// A store of tasks, for one machine: the rows of the embedded task engine.
 ///
@@ -145,6 +147,7 @@ impl fmt::Debug for TaskKey {
 
 /// A task to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NewTask {
     /// The key.
     pub task: TaskKey,
@@ -157,8 +160,24 @@ pub struct NewTask {
     pub ttl: Option<Duration>,
 }
 
+impl NewTask {
+    /// Returns a task that exists until it is final, and then for the time of [`TaskNext::Final`].
+    #[must_use]
+    pub fn new(task: TaskKey, owner: Owner, snapshot: impl Into<Vec<u8>>) -> Self {
+        Self { task, owner, snapshot: snapshot.into(), ttl: None }
+    }
+
+    /// Returns the task with this [`ttl`](Self::ttl).
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: impl Into<Option<Duration>>) -> Self {
+        self.ttl = ttl.into();
+        self
+    }
+}
+
 /// The result of [`TaskStore::create`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TaskCreated {
     /// There is a new row.
     First,
@@ -168,6 +187,7 @@ pub enum TaskCreated {
 
 /// The result of [`TaskStore::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TaskSent {
     /// The message is in the queue.
     Queued,
@@ -179,6 +199,7 @@ pub enum TaskSent {
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskRow {
     /// The snapshot.
     pub snapshot: Vec<u8>,
@@ -192,8 +213,17 @@ pub struct TaskRow {
     pub is_held: bool,
 }
 
+impl TaskRow {
+    /// Returns a row without messages, which is neither final nor held: for authors of stores, who set the other fields.
+    #[must_use]
+    pub fn new(snapshot: impl Into<Vec<u8>>, version: u64) -> Self {
+        Self { snapshot: snapshot.into(), messages: Vec::new(), version, is_final: false, is_held: false }
+    }
+}
+
 /// A message in the queue of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskMessage {
     /// The number of the message: from 1, in the order of arrival, never used twice in a task.
     pub number: u64,
@@ -201,8 +231,17 @@ pub struct TaskMessage {
     pub body: Vec<u8>,
 }
 
+impl TaskMessage {
+    /// Returns the message with this number.
+    #[must_use]
+    pub fn new(number: u64, body: impl Into<Vec<u8>>) -> Self {
+        Self { number, body: body.into() }
+    }
+}
+
 /// The result of [`TaskStore::claim`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TaskClaim {
     /// The caller runs the task, under this fence.
     Fresh(TaskFence, TaskRow),
@@ -247,6 +286,7 @@ impl TaskFence {
 
 /// A change of a row by its runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskUpdate {
     /// The new snapshot.
     pub snapshot: Vec<u8>,
@@ -258,7 +298,31 @@ pub struct TaskUpdate {
     pub keeps_lease: bool,
 }
 
+impl TaskUpdate {
+    /// Returns the update with this snapshot and state, which takes no messages and gives the lease back.
+    #[must_use]
+    pub fn new(snapshot: impl Into<Vec<u8>>, next: TaskNext) -> Self {
+        Self { snapshot: snapshot.into(), taken: 0, next, keeps_lease: false }
+    }
+
+    /// Returns the update with this number of the last message that the snapshot contains.
+    #[must_use]
+    pub fn with_taken(mut self, number: u64) -> Self {
+        self.taken = number;
+        self
+    }
+
+    /// Returns the update, with which the lease stays or not.
+    #[must_use]
+    pub fn with_lease_kept(mut self, keeps: bool) -> Self {
+        self.keeps_lease = keeps;
+        self
+    }
+}
+
 /// The state of a task after an update.
+///
+/// The enum is exhaustive: a store that ignored a state would run a task too early, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskNext {
     /// The task runs on: it is due whenever no lease holds it.
@@ -269,56 +333,6 @@ pub enum TaskNext {
     Waits(Option<Duration>),
     /// The task is over. The row is kept for this time, or until its `ttl` if that is later. Messages are dropped.
     Final(Duration),
-}
-
-/// The limits of a store of tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskLimits {
-    /// The number of tasks. Default: 100,000.
-    pub tasks: usize,
-    /// The number of tasks of one owner. Default: 10,000.
-    pub tasks_of_owner: usize,
-    /// The number of messages in the queue of one task. Default: 256.
-    pub messages: usize,
-    /// The bytes of the messages in the queue of one task. Default: 4 MiB.
-    pub message_bytes: usize,
-}
-
-impl Default for TaskLimits {
-    fn default() -> Self {
-        Self { tasks: 100_000, tasks_of_owner: 10_000, messages: 256, message_bytes: 4 << 20 }
-    }
-}
-
-impl TaskLimits {
-    /// Sets [`tasks`](Self::tasks).
-    #[must_use]
-    pub fn tasks(mut self, number: usize) -> Self {
-        self.tasks = number;
-        self
-    }
-
-    /// Sets [`tasks_of_owner`](Self::tasks_of_owner).
-    #[must_use]
-    pub fn tasks_of_owner(mut self, number: usize) -> Self {
-        self.tasks_of_owner = number;
-        self
-    }
-
-    /// Sets [`messages`](Self::messages).
-    #[must_use]
-    pub fn messages(mut self, number: usize) -> Self {
-        self.messages = number;
-        self
-    }
-
-    /// Sets [`message_bytes`](Self::message_bytes).
-    #[must_use]
-    pub fn message_bytes(mut self, bytes: usize) -> Self {
-        self.message_bytes = bytes;
-        self
-    }
 }
 
 /// A row without its content, for the operator.
@@ -347,6 +361,7 @@ pub struct TaskSummary {
 
 /// The state of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TaskState {
     /// A lease holds the task.
     Held,

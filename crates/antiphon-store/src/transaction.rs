@@ -49,6 +49,8 @@ pub trait Transact<F, R>: TransactionStore {
 }
 
 /// The decision about a transaction after its body.
+///
+/// The enum is exhaustive: a store carries out each decision.
 #[derive(Debug)]
 pub enum Conclusion<X> {
     /// The transaction is committed with this record.
@@ -58,6 +60,8 @@ pub enum Conclusion<X> {
 }
 
 /// The end of a transaction.
+///
+/// The enum is exhaustive: a runner knows after each end if the step has had its effect.
 #[derive(Debug)]
 pub enum Transacted<X> {
     /// The writes and the record are committed.

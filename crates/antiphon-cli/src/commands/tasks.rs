@@ -115,6 +115,7 @@ fn state(task: &TaskSummary) -> &'static str {
         TaskState::Due => "due",
         TaskState::Waits => "waits",
         TaskState::Final => "final",
+        _ => "other",
     }
 }
 

@@ -263,12 +263,7 @@ async fn store(file: &std::path::Path) {
     for (number, name) in ["due", "waits", "final", "held", "crashes"].into_iter().enumerate() {
         let task = TaskKey::from_bytes([u8::try_from(number).unwrap(); 16]);
         let snapshot = name.as_bytes().to_vec();
-        let new = NewTask {
-            task,
-            owner: Owner::from_bytes([1; 16]),
-            snapshot: snapshot.clone(),
-            ttl: Some(day * 3),
-        };
+        let new = NewTask::new(task, Owner::from_bytes([1; 16]), snapshot.clone()).with_ttl(day * 3);
         tasks.create(&new, &limits).await.unwrap();
         hand.advance(Duration::from_micros(1));
         let next = match name {
@@ -280,9 +275,7 @@ async fn store(file: &std::path::Path) {
                 for run in 0..12 {
                     let fence = claim(task).await;
                     let next = TaskNext::Pauses(if run < 11 { pause } else { day });
-                    let update =
-                        TaskUpdate { snapshot: snapshot.clone(), taken: 0, next, keeps_lease: false };
-                    tasks.update(&fence, &update).await.unwrap();
+                    tasks.update(&fence, &TaskUpdate::new(snapshot.clone(), next)).await.unwrap();
                     hand.advance(pause);
                 }
                 continue;
@@ -293,8 +286,7 @@ async fn store(file: &std::path::Path) {
             }
             _ => continue,
         };
-        let update = TaskUpdate { snapshot, taken: 0, next, keeps_lease: false };
-        tasks.update(&claim(task).await, &update).await.unwrap();
+        tasks.update(&claim(task).await, &TaskUpdate::new(snapshot, next)).await.unwrap();
     }
 }
 

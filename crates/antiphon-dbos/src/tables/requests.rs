@@ -146,14 +146,13 @@ fn row_of(row: &PgRow) -> Result<TaskRow, sqlx::Error> {
     let state: i16 = row.try_get("state")?;
     let numbers: Vec<i64> = row.try_get("numbers")?;
     let bodies: Vec<Vec<u8>> = row.try_get("bodies")?;
-    let message = |(number, body): (i64, Vec<u8>)| TaskMessage { number: number.unsigned_abs(), body };
-    Ok(TaskRow {
-        snapshot: row.try_get("snapshot")?,
-        messages: numbers.into_iter().zip(bodies).map(message).collect(),
-        version: row.try_get::<i64, _>("version")?.unsigned_abs(),
-        is_final: state == 3,
-        is_held: state == 1,
-    })
+    let message = |(number, body): (i64, Vec<u8>)| TaskMessage::new(number.unsigned_abs(), body);
+    let version = row.try_get::<i64, _>("version")?.unsigned_abs();
+    let mut found = TaskRow::new(row.try_get::<Vec<u8>, _>("snapshot")?, version);
+    found.messages = numbers.into_iter().zip(bodies).map(message).collect();
+    found.is_final = state == 3;
+    found.is_held = state == 1;
+    Ok(found)
 }
 
 fn summary_of(row: &PgRow) -> Result<TaskSummary, sqlx::Error> {

@@ -38,7 +38,7 @@ impl Tables {
     pub(crate) async fn messages(&self, task: TaskKey, above: u64) -> Result<Vec<TaskMessage>, sqlx::Error> {
         let query = self.query(statements::MESSAGES).bind(task.as_bytes().as_slice()).bind(column(above));
         let message = |row: &sqlx::postgres::PgRow| {
-            Ok(TaskMessage { number: row.try_get::<i64, _>(0)?.unsigned_abs(), body: row.try_get(1)? })
+            Ok(TaskMessage::new(row.try_get::<i64, _>(0)?.unsigned_abs(), row.try_get::<Vec<u8>, _>(1)?))
         };
         query.fetch_all(&self.pool).await?.iter().map(message).collect()
     }

@@ -15,7 +15,7 @@ struct AtOnce;
 impl TaskProgram for AtOnce {
     fn decide(&self, _: TaskKey, snapshot: &[u8], _: &[TaskMessage]) -> TaskDecision {
         let action = TaskAction::Finish(Duration::from_secs(600));
-        TaskDecision { snapshot: snapshot.to_vec(), taken: 0, action }
+        TaskDecision::new(snapshot, action)
     }
 
     fn run<'a>(&'a self, _: TaskKey, _: &'a [u8], _: &'a LegControl) -> TaskFuture<'a, TaskDecision> {
@@ -31,12 +31,7 @@ async fn a_task_created_before_the_launch_starts_with_it() {
     let changed = Arc::new(Notify::new());
     let notified = Arc::clone(&changed);
     engine.subscribe(Box::new(move |_| notified.notify_one()));
-    let new = NewTask {
-        task: TaskKey::from_bytes([7; 16]),
-        owner: Owner::from_bytes([1; 16]),
-        snapshot: b"snapshot".to_vec(),
-        ttl: None,
-    };
+    let new = NewTask::new(TaskKey::from_bytes([7; 16]), Owner::from_bytes([1; 16]), b"snapshot");
     engine.start(&new, &TaskLimits::default()).await.unwrap();
     server.execute("UPDATE antiphon_tasks.antiphon_tasks_1 SET created_at = now() + interval '1 day'").await;
     let program: Arc<dyn TaskProgram> = Arc::new(AtOnce);

@@ -6,12 +6,8 @@ use antiphon_store::{NewTask, Owner, StoreErrorKind, TaskCreated, TaskEngine as 
 use std::time::Duration;
 
 fn task(ttl: Option<Duration>) -> NewTask {
-    NewTask {
-        task: TaskKey::from_bytes([7; 16]),
-        owner: Owner::from_bytes([1; 16]),
-        snapshot: b"\xff\x00snapshot".to_vec(),
-        ttl,
-    }
+    let (key, owner) = (TaskKey::from_bytes([7; 16]), Owner::from_bytes([1; 16]));
+    NewTask::new(key, owner, b"\xff\x00snapshot").with_ttl(ttl)
 }
 
 /// A task whose time is over is gone, also before it is removed, and a new one may have its key.

@@ -18,19 +18,16 @@ struct Echo;
 impl TaskProgram for Echo {
     fn decide(&self, _: TaskKey, snapshot: &[u8], messages: &[TaskMessage]) -> TaskDecision {
         match messages.first() {
-            None => TaskDecision { snapshot: snapshot.to_vec(), taken: 0, action: TaskAction::Wait(None) },
-            Some(message) => TaskDecision {
-                snapshot: message.body.clone(),
-                taken: message.number,
-                action: TaskAction::Finish(Duration::from_secs(600)),
-            },
+            None => TaskDecision::new(snapshot, TaskAction::Wait(None)),
+            Some(message) => {
+                let action = TaskAction::Finish(Duration::from_secs(600));
+                TaskDecision::new(message.body.clone(), action).with_taken(message.number)
+            }
         }
     }
 
     fn run<'a>(&'a self, _: TaskKey, snapshot: &'a [u8], _: &'a LegControl) -> TaskFuture<'a, TaskDecision> {
-        Box::pin(async {
-            TaskDecision { snapshot: snapshot.to_vec(), taken: 0, action: TaskAction::Continue }
-        })
+        Box::pin(async move { TaskDecision::new(snapshot, TaskAction::Continue) })
     }
 }
 
@@ -51,7 +48,7 @@ impl Instance {
 
     async fn start(&self, number: u8) -> TaskKey {
         let task = TaskKey::from_bytes([number; 16]);
-        let new = NewTask { task, owner: Owner::from_bytes([1; 16]), snapshot: b"begun".to_vec(), ttl: None };
+        let new = NewTask::new(task, Owner::from_bytes([1; 16]), b"begun");
         let created = self.engine.start(&new, &TaskLimits::default()).await.unwrap();
         assert_eq!(created, TaskCreated::First);
         task

@@ -31,7 +31,7 @@ impl TaskProgram for Named {
         } else {
             TaskAction::Continue
         };
-        TaskDecision { snapshot: snapshot.to_vec(), taken: 0, action }
+        TaskDecision::new(snapshot, action)
     }
 
     fn run<'a>(&'a self, _: TaskKey, _: &'a [u8], control: &'a LegControl) -> TaskFuture<'a, TaskDecision> {
@@ -44,7 +44,7 @@ impl TaskProgram for Named {
             tokio::task::yield_now().await;
             self.ended.send_modify(|count| *count += 1);
             let snapshot = format!("{} ends", self.name).into_bytes();
-            TaskDecision { snapshot, taken: 0, action: TaskAction::Continue }
+            TaskDecision::new(snapshot, TaskAction::Continue)
         })
     }
 }
@@ -66,7 +66,7 @@ impl Instance {
 
     async fn start(&self) {
         let owner = Owner::from_bytes([1; 16]);
-        let new = NewTask { task: TASK, owner, snapshot: b"new".to_vec(), ttl: None };
+        let new = NewTask::new(TASK, owner, b"new");
         self.engine.start(&new, &TaskLimits::default()).await.unwrap();
     }
 

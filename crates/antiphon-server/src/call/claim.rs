@@ -189,6 +189,10 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
                 tracing::error!(call = %escaped(&request.call()), leg = unknown.leg, "the run of a leg died, and its effects are unknown");
                 return Granted::Refused(Refusal::OutcomeUnknown { step: None });
             }
+            Ok(_later_case) => {
+                tracing::error!(call = %escaped(&request.call()), leg = request.leg(), "a claim has a result that this version does not know");
+                return Granted::Refused(Refusal::Store);
+            }
             Err(error) => {
                 attempts += 1;
                 // A claim that was written without a confirmation is granted again to the same runner.

@@ -43,7 +43,7 @@ impl TaskProgram for Runtime {
         let Some(mut snapshot) = Snapshot::open(self, task, sealed) else { return later(sealed) };
         // A process died in this leg: it runs again with the same input.
         if snapshot.leg.is_some() {
-            return TaskDecision { snapshot: sealed.to_vec(), taken: 0, action: TaskAction::Continue };
+            return TaskDecision::new(sealed, TaskAction::Continue);
         }
         if let Some(ending) = snapshot.ending.take() {
             return settle(self, task, sealed, snapshot, ending, messages);
@@ -60,7 +60,7 @@ impl TaskProgram for Runtime {
             Next::End(end) => finish(self, &mut snapshot, end),
         };
         match snapshot.seal(self, task) {
-            Some(snapshot) => TaskDecision { snapshot, taken, action },
+            Some(snapshot) => TaskDecision::new(snapshot, action).with_taken(taken),
             None => later(sealed),
         }
     }
@@ -78,7 +78,7 @@ impl TaskProgram for Runtime {
             let mut leg = Leg { server: self, tasks, key: task, snapshot, control };
             let action = leg.run().await;
             match leg.snapshot.seal(self, task) {
-                Some(snapshot) => TaskDecision { snapshot, taken: 0, action },
+                Some(snapshot) => TaskDecision::new(snapshot, action),
                 None => later(sealed),
             }
         })
@@ -87,7 +87,7 @@ impl TaskProgram for Runtime {
 
 /// Returns the decision about a snapshot that cannot be opened or sealed now. Another process may have the key.
 fn later(sealed: &[u8]) -> TaskDecision {
-    TaskDecision { snapshot: sealed.to_vec(), taken: 0, action: TaskAction::Pause(UNREADABLE) }
+    TaskDecision::new(sealed, TaskAction::Pause(UNREADABLE))
 }
 
 /// Takes a cancellation that came before the end, and ends the task.
@@ -118,7 +118,7 @@ fn settle(
         TaskAction::Continue
     };
     match snapshot.seal(server, key) {
-        Some(snapshot) => TaskDecision { snapshot, taken, action },
+        Some(snapshot) => TaskDecision::new(snapshot, action).with_taken(taken),
         None => later(sealed),
     }
 }

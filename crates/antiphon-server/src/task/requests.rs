@@ -127,6 +127,10 @@ pub(super) async fn send(
         }
         Ok(TaskSent::Final) => Ok(()),
         Ok(TaskSent::NotFound) => Err(not_found()),
+        Ok(other) => {
+            tracing::error!(task = %escaped(&key), ?other, "a message to a task has a result that this version does not know");
+            Err(Refusal::Store)
+        }
         Err(error) => {
             tracing::error!(task = %escaped(&key), error = %escaped(&error), "a message to a task was not stored");
             Err(if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store })

@@ -128,7 +128,7 @@ async fn create(
         snapshot.questions.replace(round.input_requests().iter(), &[]);
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
-    let new = NewTask { task: key, owner: owner(principal), snapshot: sealed, ttl };
+    let new = NewTask::new(key, owner(principal), sealed).with_ttl(ttl);
     if let Some(session) = &request.session {
         // Before the first change of the task, so that the session is notified of it.
         session.note_task(key);

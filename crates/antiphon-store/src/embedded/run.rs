@@ -53,7 +53,7 @@ async fn run_claimed(engine: &Shared, program: &dyn TaskProgram, key: TaskKey, a
     let (fence, row) = match claim {
         Ok(TaskClaim::Fresh(fence, row)) => (fence, row),
         // Another process runs the task, or it is over.
-        Ok(TaskClaim::Held { .. } | TaskClaim::Final | TaskClaim::NotFound) => return,
+        Ok(_held_or_gone) => return,
         Err(error) => {
             tracing::warn!(task = %escaped(&key), error = %escaped(&error), "a task cannot be claimed now");
             return;
@@ -195,7 +195,8 @@ impl Run<'_> {
 
     /// Writes the snapshot. An error is in the log.
     async fn write(&self, next: TaskNext, taken: u64, keeps_lease: bool) -> Result<(), ()> {
-        let update = TaskUpdate { snapshot: self.snapshot.clone(), taken, next, keeps_lease };
+        let update =
+            TaskUpdate::new(self.snapshot.clone(), next).with_taken(taken).with_lease_kept(keeps_lease);
         let written = repeated(|| self.engine.store.update(&self.fence, &update)).await;
         match written {
             Ok(confirmed) => {

@@ -27,6 +27,7 @@ pub trait TaskProgram: Send + Sync + 'static {
 
 /// The state of a task after a decision, or after a leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskDecision {
     /// The new snapshot.
     pub snapshot: Vec<u8>,
@@ -36,7 +37,24 @@ pub struct TaskDecision {
     pub action: TaskAction,
 }
 
+impl TaskDecision {
+    /// Returns the decision with this snapshot and action, which takes no messages.
+    #[must_use]
+    pub fn new(snapshot: impl Into<Vec<u8>>, action: TaskAction) -> Self {
+        Self { snapshot: snapshot.into(), taken: 0, action }
+    }
+
+    /// Returns the decision with this number of the last message that the snapshot contains.
+    #[must_use]
+    pub fn with_taken(mut self, number: u64) -> Self {
+        self.taken = number;
+        self
+    }
+}
+
 /// The next action of an engine on a task.
+///
+/// The enum is exhaustive: an engine that ignored an action would run a task too early, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskAction {
     /// After a decision: a leg runs. After a leg: the next decision.

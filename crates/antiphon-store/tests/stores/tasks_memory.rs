@@ -41,7 +41,7 @@ async fn the_tasks_of_the_memory_store() {
 }
 
 fn task(number: u16, snapshot: Vec<u8>) -> NewTask {
-    NewTask { task: key(number), owner: Owner::from_bytes([1; 16]), snapshot, ttl: Some(KEEP) }
+    NewTask::new(key(number), Owner::from_bytes([1; 16]), snapshot).with_ttl(KEEP)
 }
 
 fn key(number: u16) -> TaskKey {
@@ -56,7 +56,7 @@ async fn granted(store: &MemoryTasks, task: TaskKey) -> TaskFence {
 }
 
 fn update(snapshot: Vec<u8>, taken: u64, next: TaskNext) -> TaskUpdate {
-    TaskUpdate { snapshot, taken, next, keeps_lease: false }
+    TaskUpdate::new(snapshot, next).with_taken(taken)
 }
 
 fn assert_full<T: std::fmt::Debug>(case: &str, result: Result<T, StoreError>) {

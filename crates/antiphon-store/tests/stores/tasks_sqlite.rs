@@ -59,8 +59,7 @@ async fn a_file_of_version_1_is_migrated() {
     let version: i64 =
         connection.query_row("SELECT version FROM antiphon_store", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 2);
-    let new =
-        NewTask { task: TaskKey::from_bytes([1; 16]), owner, snapshot: b"snapshot".to_vec(), ttl: None };
+    let new = NewTask::new(TaskKey::from_bytes([1; 16]), owner, b"snapshot");
     let created = first.tasks().unwrap().create(&new, &TaskLimits::default()).await.unwrap();
     assert_eq!(created, TaskCreated::First);
     for store in [first, second, open().await] {
@@ -81,7 +80,7 @@ async fn tasks_outlive_the_program() {
     let store = open(&folder, options.clone()).await;
     let (limits, lease) = (TaskLimits::default(), Duration::from_secs(30));
     let (task, owner) = (TaskKey::from_bytes([1; 16]), Owner::from_bytes([1; 16]));
-    let new = NewTask { task, owner, snapshot: b"snapshot".to_vec(), ttl: Some(lease * 3) };
+    let new = NewTask::new(task, owner, b"snapshot").with_ttl(lease * 3);
     store.create(&new, &limits).await.unwrap();
     let TaskClaim::Fresh(fence, _) = store.claim(task, RunnerId::from_bytes([1; 16]), lease).await.unwrap()
     else {
@@ -120,7 +119,7 @@ async fn a_file_is_only_read() {
 
     let store = open(&folder, options).await;
     let (task, owner) = (TaskKey::from_bytes([1; 16]), Owner::from_bytes([1; 16]));
-    let new = NewTask { task, owner, snapshot: b"snapshot".to_vec(), ttl: None };
+    let new = NewTask::new(task, owner, b"snapshot");
     store.create(&new, &TaskLimits::default()).await.unwrap();
     let reader = open(&folder, only_read).await;
     hand.advance(Duration::from_secs(5));
@@ -142,7 +141,7 @@ async fn a_sweep_removes_messages_too() {
     let (limits, lease) = (TaskLimits::default(), Duration::from_secs(30));
     for number in 0..5 {
         let (task, owner) = (TaskKey::from_bytes([number; 16]), Owner::from_bytes([1; 16]));
-        let new = NewTask { task, owner, snapshot: vec![], ttl: Some(lease) };
+        let new = NewTask::new(task, owner, []).with_ttl(lease);
         store.create(&new, &limits).await.unwrap();
         store.send(task, b"message", &limits).await.unwrap();
     }
