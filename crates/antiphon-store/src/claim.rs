@@ -101,6 +101,48 @@ impl ClaimRequest {
         self.leg
     }
 
+    /// Returns the answers that came with the leg.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Returns the runner that claims.
+    #[must_use]
+    pub fn runner(&self) -> RunnerId {
+        self.runner
+    }
+
+    /// Returns the caller who is charged.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Returns the leg that [`after`](Self::after) sets.
+    #[must_use]
+    pub fn predecessor(&self) -> Option<Predecessor> {
+        self.after
+    }
+
+    /// Returns the time that [`lease`](Self::lease) sets.
+    #[must_use]
+    pub fn lease_time(&self) -> Duration {
+        self.lease
+    }
+
+    /// Returns the time that [`keep`](Self::keep) sets.
+    #[must_use]
+    pub fn keep_time(&self) -> Duration {
+        self.keep
+    }
+
+    /// Returns true if a leg whose runner died [is run again](Self::take_over).
+    #[must_use]
+    pub fn takes_over(&self) -> bool {
+        self.take_over
+    }
+
     /// Returns the leg and its answers, as the [predecessor](ClaimRequest::after) of the next leg.
     #[must_use]
     pub fn as_predecessor(&self) -> Predecessor {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use antiphon_store::contract::{Subject, check_all, check_random_orders};
 use antiphon_store::{
     CallKey, CallStore, Claim, ClaimRequest, Fence, Fingerprint, ManualStoreClock, MemoryLimits, MemoryStore,
-    Micros, Owner, RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
+    Micros, Owner, Predecessor, RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
 };
 
 const START: Micros = Micros::new(1_800_000_000_000_000);
@@ -38,6 +38,18 @@ fn assert_full<T: std::fmt::Debug>(case: &str, result: Result<T, antiphon_store:
     assert!(error.is_temporary(), "{case}");
     let text = error.to_string();
     assert!(text.ends_with(": the store is full; nothing was written"), "{case}: {text}");
+}
+
+/// A store of someone else's decides by these values.
+#[test]
+fn a_store_reads_each_part_of_a_claim() {
+    let predecessor = Predecessor::new(1, Fingerprint::from_bytes([3; 16]));
+    let claim = request(7, 8).after(Some(predecessor)).take_over(true);
+    assert_eq!((claim.call(), claim.leg()), (CallKey::from_bytes([7; 16]), 1));
+    assert_eq!(claim.fingerprint(), Fingerprint::from_bytes([1; 16]));
+    assert_eq!((claim.runner(), claim.owner()), (RunnerId::from_bytes([1; 16]), Owner::from_bytes([8; 16])));
+    assert_eq!((claim.lease_time(), claim.keep_time()), (LEASE, KEEP));
+    assert_eq!((claim.predecessor(), claim.takes_over()), (Some(predecessor), true));
 }
 
 #[tokio::test]
