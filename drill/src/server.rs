@@ -61,7 +61,7 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
     let ledger = Ledger::open(&settings.folder)?;
     let clocks = ClockSteps::open(&settings.folder)?;
     let lease = Duration::from_millis(settings.lease);
-    let options = ClaimOptions::default().lease(lease).wait(Duration::from_secs(2));
+    let options = ClaimOptions::default().lease(lease).wait_timeout(Duration::from_secs(2));
     // A step that goes on without its request ends before the lease, which is not renewed any more.
     let limits = Limits::default().step_grace(lease / 2).state(STATE);
     let (place, own) = (settings.place, clocks.clone());

@@ -337,7 +337,7 @@ impl ClientBuilder {
     /// The limits of legs whose results have state only: 60 in a row, within two minutes, unless set. Such legs do not count as
     /// rounds. The client pauses between them.
     pub fn state_only_limits(mut self, legs: u32, time: Duration) -> Self {
-        self.bounds.state_only = StateOnlyLimits { legs, time };
+        self.bounds.state_only = StateOnlyLimits::default().legs(legs).timeout(time);
         self
     }
 

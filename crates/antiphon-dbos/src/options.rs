@@ -6,15 +6,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DbosOptions {
-    /// The schema of all tables, those of dbos included. One schema has the tasks of one server: all its instances use the same
-    /// schema, and other servers use others. Default: `antiphon_tasks`. A missing schema is created.
-    pub schema: String,
-    /// The number of connections for requests, and again for workflows. Default: 8.
-    pub connections: u32,
-    /// The number of legs that run at once in this process; tasks that wait do not count. Default: 256.
-    pub running: usize,
-    /// The time until an instance that sends no heartbeat counts as dead, and others take its tasks over. Default: 30 seconds.
-    pub lease: Duration,
+    pub(crate) schema: String,
+    pub(crate) connections: u32,
+    pub(crate) running: usize,
+    pub(crate) lease: Duration,
 }
 
 impl Default for DbosOptions {
@@ -29,28 +24,30 @@ impl Default for DbosOptions {
 }
 
 impl DbosOptions {
-    /// Sets [`schema`](Self::schema).
+    /// Sets the schema of all tables, those of dbos included. One schema has the tasks of one server: all its instances use the
+    /// same schema, and other servers use others. Default: `antiphon_tasks`. A missing schema is created.
     #[must_use]
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
 
-    /// Sets [`connections`](Self::connections).
+    /// Sets the number of connections for requests, and again for workflows. Default: 8.
     #[must_use]
     pub fn connections(mut self, number: u32) -> Self {
         self.connections = number;
         self
     }
 
-    /// Sets [`running`](Self::running).
+    /// Sets the number of legs that run at once in this process; tasks that wait do not count. Default: 256.
     #[must_use]
     pub fn running(mut self, number: usize) -> Self {
         self.running = number;
         self
     }
 
-    /// Sets [`lease`](Self::lease).
+    /// Sets the time until an instance that sends no heartbeat counts as dead, and others take its tasks over. Default: 30
+    /// seconds.
     #[must_use]
     pub fn lease(mut self, time: Duration) -> Self {
         self.lease = time;

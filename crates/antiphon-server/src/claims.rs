@@ -32,45 +32,42 @@ pub(crate) struct Claims {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClaimOptions {
-    /// The time until a run that does not renew its claim counts as dead. A run renews it after a third of this time.
-    /// At least twice the `step_grace` of the [limits](crate::Limits::step_grace). Default: 30 seconds.
-    pub lease: Duration,
-    /// The time for which a second delivery of a request waits for the reply to the first one. Default: 10 seconds.
-    pub wait: Duration,
-    /// The time for which the first request of a call counts as delivered again, for clients that do not accept
-    /// state only. Default: 60 seconds.
-    pub first_request: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) wait_timeout: Duration,
+    pub(crate) first_request_ttl: Duration,
 }
 
 impl Default for ClaimOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
-            wait: Duration::from_secs(10),
-            first_request: Duration::from_secs(60),
+            wait_timeout: Duration::from_secs(10),
+            first_request_ttl: Duration::from_secs(60),
         }
     }
 }
 
 impl ClaimOptions {
-    /// Sets [`lease`](Self::lease).
+    /// Sets the time until a run that does not renew its claim counts as dead. A run renews it after a third of this time.
+    /// At least twice the `step_grace` of the [limits](crate::Limits::step_grace). Default: 30 seconds.
     #[must_use]
     pub fn lease(mut self, time: Duration) -> Self {
         self.lease = time;
         self
     }
 
-    /// Sets [`wait`](Self::wait).
+    /// Sets the time for which a second delivery of a request waits for the reply to the first one. Default: 10 seconds.
     #[must_use]
-    pub fn wait(mut self, time: Duration) -> Self {
-        self.wait = time;
+    pub fn wait_timeout(mut self, time: Duration) -> Self {
+        self.wait_timeout = time;
         self
     }
 
-    /// Sets [`first_request`](Self::first_request).
+    /// Sets the time for which the first request of a call counts as delivered again, for clients that do not accept
+    /// state only. Default: 60 seconds.
     #[must_use]
-    pub fn first_request(mut self, time: Duration) -> Self {
-        self.first_request = time;
+    pub fn first_request_ttl(mut self, time: Duration) -> Self {
+        self.first_request_ttl = time;
         self
     }
 }

@@ -27,12 +27,12 @@ impl ServerBuilder {
     /// |---|---|
     /// | and the same answers | the same reply; the handler does not run |
     /// | and other answers | the error `used` |
-    /// | while the first one runs | waits for its reply ([`ClaimOptions::wait`]), then the error `in_flight` |
+    /// | while the first one runs | waits for its reply ([`ClaimOptions::wait_timeout`]), then the error `in_flight` |
     /// | after the process of the first one died | the error `outcome_unknown` |
     ///
     /// The first request of a call has no state yet: it ends before its first new step, and the client sends the state
     /// back at once. A client that does not accept a result with [state only](Self::state_only) is protected by its
-    /// principal and the id of its request, for [`ClaimOptions::first_request`]; an anonymous one is not.
+    /// principal and the id of its request, for [`ClaimOptions::first_request_ttl`]; an anonymous one is not.
     /// Default: `false`.
     #[must_use]
     pub fn single_use(mut self, on: bool) -> Self {

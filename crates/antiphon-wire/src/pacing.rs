@@ -5,16 +5,31 @@ use std::time::Duration;
 
 /// The limits on consecutive results that contain only a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateOnlyLimits {
-    /// The maximum number of such results in a row. Default: 60.
-    pub legs: u32,
-    /// The maximum time since the first result of the row. Default: 120 s.
-    pub time: Duration,
+    legs: u32,
+    timeout: Duration,
 }
 
 impl Default for StateOnlyLimits {
     fn default() -> Self {
-        Self { legs: 60, time: Duration::from_secs(120) }
+        Self { legs: 60, timeout: Duration::from_secs(120) }
+    }
+}
+
+impl StateOnlyLimits {
+    /// Sets the maximum number of such results in a row. Default: 60.
+    #[must_use]
+    pub fn legs(mut self, number: u32) -> Self {
+        self.legs = number;
+        self
+    }
+
+    /// Sets the maximum time since the first result of the row. Default: 120 s.
+    #[must_use]
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = time;
+        self
     }
 }
 
@@ -34,11 +49,11 @@ impl Pacing {
     /// Returns the pause before the next leg; `None` if the row has reached a limit. `waited` is the time since the first
     /// result of the row.
     pub fn next(&mut self, waited: Duration) -> Option<Duration> {
-        if self.seen >= self.limits.legs || waited >= self.limits.time {
+        if self.seen >= self.limits.legs || waited >= self.limits.timeout {
             return None;
         }
         self.seen += 1;
-        Some(pause_before(self.seen).min(self.limits.time.saturating_sub(waited)))
+        Some(pause_before(self.seen).min(self.limits.timeout.saturating_sub(waited)))
     }
 }
 
@@ -82,15 +97,15 @@ mod tests {
     #[test]
     fn waits_grow_and_end() {
         let standard = StateOnlyLimits::default();
-        let patient = StateOnlyLimits { time: Duration::from_secs(3600), ..standard };
+        let patient = standard.timeout(Duration::from_secs(3600));
         let schedule = [50, 100, 200, 250, 250, 250, 250, 250, 250, 500, 1000, 2000, 4000, 5000, 5000];
         check(patient, 0, &schedule, 60);
         // The limit of two minutes is reached first; the last pause is shortened to fit.
         check(standard, 0, &schedule, 36);
         // The duration of the legs counts too.
         check(standard, 20_000, &[50, 100, 200, 250, 250], 6);
-        check(StateOnlyLimits { legs: 2, ..standard }, 0, &[50, 100], 2);
-        check(StateOnlyLimits { legs: 0, ..standard }, 0, &[], 0);
-        check(StateOnlyLimits { time: Duration::ZERO, ..standard }, 0, &[], 0);
+        check(standard.legs(2), 0, &[50, 100], 2);
+        check(standard.legs(0), 0, &[], 0);
+        check(standard.timeout(Duration::ZERO), 0, &[], 0);
     }
 }

@@ -129,7 +129,7 @@ async fn decide(callbacks: &Callbacks, origin: &Origin, round: &mut AskRound) ->
     for key in decision.declined() {
         round.refuse(key, &ElicitResult::decline()).map_err(AskFault::Answer)?;
     }
-    Ok(decision.wait_time())
+    Ok(decision.delay())
 }
 
 fn context(origin: &Origin, round: u32, key: &str, progress: &AskProgress) -> AskContext {

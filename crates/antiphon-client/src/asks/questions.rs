@@ -272,7 +272,7 @@ pub struct RoundDecision {
     kinds: Vec<AskKind>,
     hosts: Vec<String>,
     declined: Vec<String>,
-    wait: Duration,
+    send_after: Duration,
 }
 
 /// The reason why `on_round` refused a round, and the ask that caused the refusal.
@@ -310,14 +310,14 @@ impl RoundDecision {
         self
     }
 
-    /// Waits this long before the answers are sent. Zero unless set.
-    pub fn wait(mut self, time: Duration) -> Self {
-        self.wait = time;
+    /// Sends the answers after this time. Zero unless set.
+    pub fn send_after(mut self, time: Duration) -> Self {
+        self.send_after = time;
         self
     }
 
-    pub(crate) fn wait_time(&self) -> Duration {
-        self.wait
+    pub(crate) fn delay(&self) -> Duration {
+        self.send_after
     }
 
     pub(crate) fn declined(&self) -> &[String] {

@@ -30,8 +30,8 @@ impl Tables {
             Some(false) => return Ok(Creation::Expired),
             None => {}
         }
-        self.check_open(None, "tasks", limits.tasks).await?;
-        self.check_open(Some(new.owner), "tasks of one owner", limits.tasks_of_owner).await?;
+        self.check_open(None, "tasks", limits.max_tasks()).await?;
+        self.check_open(Some(new.owner), "tasks of one owner", limits.max_tasks_of_owner()).await?;
         let created = self
             .query(statements::CREATE)
             .bind(task)
@@ -90,12 +90,12 @@ impl Tables {
         let taken: i64 = locked.try_get(2).map_err(write)?;
         let queue = self.query(statements::QUEUE).bind(key).bind(taken).fetch_one(&mut *transaction).await;
         let queue = queue.map_err(write)?;
-        if queue.try_get::<i64, _>(0).map_err(write)? >= column(limits.messages) {
-            return Err(full("send", "messages", limits.messages));
+        if queue.try_get::<i64, _>(0).map_err(write)? >= column(limits.max_messages()) {
+            return Err(full("send", "messages", limits.max_messages()));
         }
         let bytes: i64 = queue.try_get(1).map_err(write)?;
-        if bytes.saturating_add(column(body.len())) > column(limits.message_bytes) {
-            return Err(full("send", "bytes of messages", limits.message_bytes));
+        if bytes.saturating_add(column(body.len())) > column(limits.max_message_bytes()) {
+            return Err(full("send", "bytes of messages", limits.max_message_bytes()));
         }
         self.query(statements::SEND)
             .bind(key)

@@ -168,7 +168,7 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
                 return Granted::Refused(Refusal::Used);
             }
             Ok(Claim::InFlight { retry_after }) => {
-                let left = claims.options.wait.saturating_sub(begin.elapsed());
+                let left = claims.options.wait_timeout.saturating_sub(begin.elapsed());
                 if left.is_zero() {
                     return Granted::Refused(Refusal::InFlight { retry_after });
                 }
@@ -253,7 +253,7 @@ fn row(
             RowSeal::new(
                 &leg.binding(principal),
                 (key, 1, Fingerprint::from_bytes([0; 16])),
-                claims.options.first_request,
+                claims.options.first_request_ttl,
             )
         }
         _ => return Ok(None),

@@ -117,8 +117,9 @@ pub(super) async fn send(
     let mut limits = tasks.options.limits;
     if matches!(message, Message::Cancel) {
         // A queue that is full of answers has room for one cancellation.
-        limits.messages = limits.messages.saturating_add(1);
-        limits.message_bytes = limits.message_bytes.saturating_add(sealed.len());
+        limits = limits
+            .messages(limits.max_messages().saturating_add(1))
+            .message_bytes(limits.max_message_bytes().saturating_add(sealed.len()));
     }
     match tasks.engine.send(*key, &sealed, &limits).await {
         Ok(TaskSent::Queued) => {

@@ -7,21 +7,12 @@ use std::{sync::Arc, time::Duration};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskOptions {
-    /// The time for which a task exists, from its creation; `None` for no limit. A question of the task can be answered as long
-    /// as the task exists, but not after 390 days. Default: 24 hours.
-    pub ttl: Option<Duration>,
-    /// The time for which a finished task is kept at least. Default: 1 hour.
-    pub keep: Duration,
-    /// The time between two polls that is suggested to clients. Default: 1 second.
-    pub poll_interval: Duration,
-    /// The number of tasks that the embedded engine runs at once in this process; tasks that wait for an answer do not count.
-    /// Default: 256.
-    pub running: usize,
-    /// The time until a process that does not renew its claim on a task counts as dead, for the embedded engine. Default: 30
-    /// seconds.
-    pub lease: Duration,
-    /// The limits of the engine. Default: [`TaskLimits::default`].
-    pub limits: TaskLimits,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) keep: Duration,
+    pub(crate) poll_interval: Duration,
+    pub(crate) running: usize,
+    pub(crate) lease: Duration,
+    pub(crate) limits: TaskLimits,
 }
 
 impl Default for TaskOptions {
@@ -38,42 +29,45 @@ impl Default for TaskOptions {
 }
 
 impl TaskOptions {
-    /// Sets [`ttl`](Self::ttl).
+    /// Sets the time for which a task exists, from its creation; `None` for no limit. A question of the task can be answered as
+    /// long as the task exists, but not after 390 days. Default: 24 hours.
     #[must_use]
     pub fn ttl(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.ttl = time.into();
         self
     }
 
-    /// Sets [`keep`](Self::keep).
+    /// Sets the time for which a finished task is kept at least. Default: 1 hour.
     #[must_use]
     pub fn keep(mut self, time: Duration) -> Self {
         self.keep = time;
         self
     }
 
-    /// Sets [`poll_interval`](Self::poll_interval).
+    /// Sets the time between two polls that is suggested to clients. Default: 1 second.
     #[must_use]
     pub fn poll_interval(mut self, time: Duration) -> Self {
         self.poll_interval = time;
         self
     }
 
-    /// Sets [`running`](Self::running).
+    /// Sets the number of tasks that the embedded engine runs at once in this process; tasks that wait for an answer do not
+    /// count. Default: 256.
     #[must_use]
     pub fn running(mut self, number: usize) -> Self {
         self.running = number;
         self
     }
 
-    /// Sets [`lease`](Self::lease).
+    /// Sets the time until a process that does not renew its claim on a task counts as dead, for the embedded engine.
+    /// Default: 30 seconds.
     #[must_use]
     pub fn lease(mut self, time: Duration) -> Self {
         self.lease = time;
         self
     }
 
-    /// Sets [`limits`](Self::limits).
+    /// Sets the limits of the engine. Default: [`TaskLimits::default`].
     #[must_use]
     pub fn limits(mut self, limits: TaskLimits) -> Self {
         self.limits = limits;

@@ -108,11 +108,11 @@ impl MemoryTasks {
             if table.rows.contains_key(&new.task) {
                 return Ok(TaskCreated::Existing);
             }
-            if table.open >= limits.tasks {
-                return Err(check::full("create", "tasks", limits.tasks));
+            if table.open >= limits.max_tasks() {
+                return Err(check::full("create", "tasks", limits.max_tasks()));
             }
-            if table.open_of.get(&new.owner).is_some_and(|open| *open >= limits.tasks_of_owner) {
-                return Err(check::full("create", "tasks of one owner", limits.tasks_of_owner));
+            if table.open_of.get(&new.owner).is_some_and(|open| *open >= limits.max_tasks_of_owner()) {
+                return Err(check::full("create", "tasks of one owner", limits.max_tasks_of_owner()));
             }
             let row = Row {
                 state: RowState::new(now, new.ttl),
@@ -136,11 +136,11 @@ impl MemoryTasks {
                 return Ok(TaskSent::Final);
             }
             let queued: usize = row.messages.iter().map(|message| message.body.len()).sum();
-            if row.messages.len() >= limits.messages {
-                return Err(check::full("send", "messages", limits.messages));
+            if row.messages.len() >= limits.max_messages() {
+                return Err(check::full("send", "messages", limits.max_messages()));
             }
-            if queued + body.len() > limits.message_bytes {
-                return Err(check::full("send", "bytes of messages", limits.message_bytes));
+            if queued + body.len() > limits.max_message_bytes() {
+                return Err(check::full("send", "bytes of messages", limits.max_message_bytes()));
             }
             if table.bytes + body.len() + MESSAGE_COST > self.max_bytes {
                 return Err(check::full("send", "bytes", self.max_bytes));

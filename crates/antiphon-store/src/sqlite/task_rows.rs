@@ -31,11 +31,13 @@ impl Rows<'_> {
             self.connection().prepare_cached(statement)?.query_row(columns, |row| row.get(0))
         };
         let now = self.now().get();
-        if count(statements::OPEN, params![now])? >= limits.tasks {
-            return Ok(Err(("tasks", limits.tasks)));
+        if count(statements::OPEN, params![now])? >= limits.max_tasks() {
+            return Ok(Err(("tasks", limits.max_tasks())));
         }
-        if count(statements::OPEN_OF_OWNER, params![now, new.owner.as_bytes()])? >= limits.tasks_of_owner {
-            return Ok(Err(("tasks of one owner", limits.tasks_of_owner)));
+        if count(statements::OPEN_OF_OWNER, params![now, new.owner.as_bytes()])?
+            >= limits.max_tasks_of_owner()
+        {
+            return Ok(Err(("tasks of one owner", limits.max_tasks_of_owner())));
         }
         // The row of an earlier task with this key is gone.
         self.write(statements::DELETE, params![new.task.as_bytes()])?;
@@ -60,11 +62,11 @@ impl Rows<'_> {
             return Ok(Ok(TaskSent::Final));
         }
         let (messages, bytes) = self.queue(task, 0)?;
-        if messages >= limits.messages {
-            return Ok(Err(("messages", limits.messages)));
+        if messages >= limits.max_messages() {
+            return Ok(Err(("messages", limits.max_messages())));
         }
-        if bytes + body.len() > limits.message_bytes {
-            return Ok(Err(("bytes of messages", limits.message_bytes)));
+        if bytes + body.len() > limits.max_message_bytes() {
+            return Ok(Err(("bytes of messages", limits.max_message_bytes())));
         }
         let number = state.send(self.now());
         self.write(statements::ADD_MESSAGE, params![task.as_bytes(), number, body])?;

@@ -4,14 +4,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskLimits {
-    /// The number of tasks. Default: 100,000.
-    pub tasks: usize,
-    /// The number of tasks of one owner. Default: 10,000.
-    pub tasks_of_owner: usize,
-    /// The number of messages in the queue of one task. Default: 256.
-    pub messages: usize,
-    /// The bytes of the messages in the queue of one task. Default: 4 MiB.
-    pub message_bytes: usize,
+    tasks: usize,
+    tasks_of_owner: usize,
+    messages: usize,
+    message_bytes: usize,
 }
 
 impl Default for TaskLimits {
@@ -21,31 +17,55 @@ impl Default for TaskLimits {
 }
 
 impl TaskLimits {
-    /// Sets [`tasks`](Self::tasks).
+    /// Sets the number of tasks that are not final. Default: 100,000.
     #[must_use]
     pub fn tasks(mut self, number: usize) -> Self {
         self.tasks = number;
         self
     }
 
-    /// Sets [`tasks_of_owner`](Self::tasks_of_owner).
+    /// Sets the number of tasks of one owner that are not final. Default: 10,000.
     #[must_use]
     pub fn tasks_of_owner(mut self, number: usize) -> Self {
         self.tasks_of_owner = number;
         self
     }
 
-    /// Sets [`messages`](Self::messages).
+    /// Sets the number of messages in the queue of one task. Default: 256.
     #[must_use]
     pub fn messages(mut self, number: usize) -> Self {
         self.messages = number;
         self
     }
 
-    /// Sets [`message_bytes`](Self::message_bytes).
+    /// Sets the bytes of the messages in the queue of one task. Default: 4 MiB.
     #[must_use]
     pub fn message_bytes(mut self, bytes: usize) -> Self {
         self.message_bytes = bytes;
         self
+    }
+
+    /// Returns the number that [`tasks`](Self::tasks) sets.
+    #[must_use]
+    pub fn max_tasks(&self) -> usize {
+        self.tasks
+    }
+
+    /// Returns the number that [`tasks_of_owner`](Self::tasks_of_owner) sets.
+    #[must_use]
+    pub fn max_tasks_of_owner(&self) -> usize {
+        self.tasks_of_owner
+    }
+
+    /// Returns the number that [`messages`](Self::messages) sets.
+    #[must_use]
+    pub fn max_messages(&self) -> usize {
+        self.messages
+    }
+
+    /// Returns the number that [`message_bytes`](Self::message_bytes) sets.
+    #[must_use]
+    pub fn max_message_bytes(&self) -> usize {
+        self.message_bytes
     }
 }

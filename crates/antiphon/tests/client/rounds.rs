@@ -249,7 +249,7 @@ async fn a_round_can_be_refused_or_delayed_before_its_callbacks() {
     let client = all().on_round(move |round| {
         let kinds = (round.has(AskKind::Form), round.has(AskKind::Roots));
         log.lock().unwrap().push((round.number, round.target.clone(), round.hosts(), kinds));
-        std::future::ready(RoundDecision::go().refuse_host("vil.example").wait(Duration::from_secs(7)))
+        std::future::ready(RoundDecision::go().refuse_host("vil.example").send_after(Duration::from_secs(7)))
     });
     let began = tokio::time::Instant::now();
     let mut replies = script();

@@ -118,7 +118,7 @@ async fn on_round_decides_on_the_questions_of_a_task() {
     let declines = |it: ClientBuilder| {
         it.on_round(async |round| {
             assert_eq!((round.number, round.target.as_str(), round.asks.len()), (1, "slow", 2));
-            RoundDecision::go().decline("b0").wait(Duration::from_secs(2))
+            RoundDecision::go().decline("b0").send_after(Duration::from_secs(2))
         })
     };
     check(polls(), declines, &["1000 a0 round 1"], &["3000 tasks/update a0,b0"]).await;

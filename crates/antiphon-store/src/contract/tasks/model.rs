@@ -53,7 +53,7 @@ impl Model {
         }
         let now = self.now;
         let open = |row: &&ModelRow| !row.row.is_final && !row.is_gone(now);
-        if self.rows.iter().filter(open).count() >= limits.tasks_of_owner {
+        if self.rows.iter().filter(open).count() >= limits.max_tasks_of_owner() {
             return Err(StoreErrorKind::Full);
         }
         self.rows.push(ModelRow {
@@ -85,7 +85,7 @@ impl Model {
             return Ok(TaskSent::Final);
         }
         let bytes = row.row.messages.iter().fold(body.len(), |sum, message| sum + message.body.len());
-        if row.row.messages.len() + 1 > limits.messages || bytes > limits.message_bytes {
+        if row.row.messages.len() + 1 > limits.max_messages() || bytes > limits.max_message_bytes() {
             return Err(StoreErrorKind::Full);
         }
         row.numbered += 1;
