@@ -8,7 +8,22 @@
 //! | `PostgresStore` | `postgres` | all instances |
 //! | `RedisStore` | `redis` | all instances; a failover may lose calls |
 //!
-//! A store of your own implements [`CallStore`]. With SQLite and PostgreSQL, a step can run
+//! A store of your own implements [`CallStore`] and [`TaskStore`], an engine of tasks [`TaskEngine`]; the suites that check them are
+//! in `antiphon::testing::store_contract`. With SQLite and PostgreSQL, a step can run
 //! [in the transaction](crate::server::Ctx::in_transaction) of its record.
 
-pub use antiphon_store::*;
+pub use antiphon_store::{
+    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Conclusion, Conflict, Fence, Fingerprint,
+    LegControl, MAX_STEP_NAME, MAX_VALUE, ManualStoreClock, MemoryLimits, MemoryStore, MemoryTasks, Micros,
+    NewTask, Owner, Predecessor, RunnerId, StepAttempt, StepEvent, StepRecord, StoreClock, StoreError,
+    StoreErrorKind, StoreFuture, StoreIdentity, StoreReach, Swept, TaskAction, TaskClaim, TaskCreated,
+    TaskDecision, TaskEngine, TaskFence, TaskFuture, TaskKey, TaskLimits, TaskListener, TaskMessage,
+    TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate, Transact,
+    Transacted, TransactionStore, Unknown, Written,
+};
+#[cfg(feature = "postgres")]
+pub use antiphon_store::{PostgresOptions, PostgresStore, PostgresTransaction, tokio_postgres};
+#[cfg(feature = "redis")]
+pub use antiphon_store::{RedisOptions, RedisStore};
+#[cfg(feature = "sqlite")]
+pub use antiphon_store::{SqliteOptions, SqliteStore, rusqlite};
