@@ -5,36 +5,36 @@ use serde_json::{Value, json};
 use std::{borrow::Cow, time::Duration};
 
 /// The reason for which a request is refused. The code depends on whose fault it is; the text contains only what the
-/// caller may learn.
+/// caller may learn. A transport derives its own status from the code.
 ///
-/// | refusal | code | HTTP | `data.reason` |
-/// |---|---|---|---|
-/// | `Params` | -32602 | 400 | none |
-/// | `NotFound` (resource) | -32602 | 400 | none; `uri` |
-/// | `State` | -32602 | 400 | `invalid_request_state` |
-/// | `Limit` | -32602 | 400 | `limit`, with its name |
-/// | `Capability` | -32021 | 400 | none; `requiredCapabilities` |
-/// | `TaskExtension` | -32021 | 400 | none; `requiredCapabilities` |
-/// | `TaskOnly` | -32601 | in a session | none |
-/// | `TaskForbidden` | -32601 | 404 | none |
-/// | `Scope` | -32600 | 403 | `insufficient_scope`; `scopes` |
-/// | `Method` | -32601 | 404 | none; `method` |
-/// | `NotApprover` | -32603 | 200 | `not_approver` |
-/// | `Busy` | -32603 | 200 | `busy`, with `retryAfterMs` |
-/// | `Codec` | -32603 | 200 | `codec`, with `retryAfterMs` |
-/// | `Version` | -32602 | 400 | `version` |
-/// | `Diverged` | -32603 | 200 | `flow_diverged` |
-/// | `StepFailed` | -32603 | 200 | `step_failed`, with the step's key |
-/// | `Used` | -32602 | 400 | `used` |
-/// | `InFlight` | -32603 | 200 | `in_flight`, with `retryAfterMs` |
-/// | `OutcomeUnknown` | -32603 | 200 | `outcome_unknown`, with the step's key if it is known |
-/// | `Store` | -32603 | 200 | `store`, with `retryAfterMs` |
-/// | `RecordLost` | -32603 | 200 | `outcome_unknown` |
-/// | `Again` | as the first reply | as the first reply | as the first reply |
-/// | `UrlsFirst` | -32042 | in a session | none; `elicitations` |
-/// | `UserFacing` | -32603 | 200 | none: the handler's own text |
-/// | `Internal` | -32603 | 200 | none: the cause is in the log |
-/// | `AfterSteps` | as the refusal | as the refusal | as the refusal; `done`, the steps that were done |
+/// | refusal | code | `data.reason` |
+/// |---|---|---|
+/// | `Params` | -32602 | none |
+/// | `NotFound` (resource) | -32602 | none; `uri` |
+/// | `State` | -32602 | `invalid_request_state` |
+/// | `Limit` | -32602 | `limit`, with its name |
+/// | `Capability` | -32021 | none; `requiredCapabilities` |
+/// | `TaskExtension` | -32021 | none; `requiredCapabilities` |
+/// | `TaskOnly` | -32601 | none |
+/// | `TaskForbidden` | -32601 | none |
+/// | `Scope` | -32600 | `insufficient_scope`; `scopes` |
+/// | `Method` | -32601 | none; `method` |
+/// | `NotApprover` | -32603 | `not_approver` |
+/// | `Busy` | -32603 | `busy`, with `retryAfterMs` |
+/// | `Codec` | -32603 | `codec`, with `retryAfterMs` |
+/// | `Version` | -32602 | `version` |
+/// | `Diverged` | -32603 | `flow_diverged` |
+/// | `StepFailed` | -32603 | `step_failed`, with the step's key |
+/// | `Used` | -32602 | `used` |
+/// | `InFlight` | -32603 | `in_flight`, with `retryAfterMs` |
+/// | `OutcomeUnknown` | -32603 | `outcome_unknown`, with the step's key if it is known |
+/// | `Store` | -32603 | `store`, with `retryAfterMs` |
+/// | `RecordLost` | -32603 | `outcome_unknown` |
+/// | `Again` | as the first reply | as the first reply |
+/// | `UrlsFirst` | -32042 | none; `elicitations` |
+/// | `UserFacing` | -32603 | none: the handler's own text |
+/// | `Internal` | -32603 | none: the cause is in the log |
+/// | `AfterSteps` | as the refusal | as the refusal; `done`, the steps that were done |
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The params do not fit the method.

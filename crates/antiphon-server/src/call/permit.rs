@@ -36,10 +36,9 @@ impl ConcurrencyPermit {
                 Place::InSession(session.handler_permit(account, &runtime.limits)?)
             }
             None if caller.task.is_some() => Place::InTask,
-            None => Place::Outside(RunningHandler::begin(
-                runtime,
-                principal.is_none() && caller.headers.is_some(),
-            )?),
+            None => {
+                Place::Outside(RunningHandler::begin(runtime, principal.is_none() && caller.is_remote())?)
+            }
         };
         Some(Self { _place: place })
     }

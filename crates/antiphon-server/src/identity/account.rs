@@ -31,14 +31,14 @@ pub(crate) struct Accounts(RandomState);
 impl Accounts {
     /// Returns the account of a caller whom the server has identified as this principal.
     ///
-    /// A caller without headers (stdio, memory) is the owner of the process: nobody is authenticated there. A
+    /// A caller that is not [remote](Caller::is_remote) is the owner of the process: nobody is authenticated there. A
     /// loopback address is not the address of a caller: a proxy on the same machine has it for all of its clients.
     pub(crate) fn of(&self, caller: &Caller<'_>, principal: Option<&Principal>) -> Account {
         if let Some(known) = principal {
             let parts = [known.issuer(), known.client_id(), known.subject()];
             return Account::Principal(self.0.hash_one(parts));
         }
-        if caller.headers.is_none() {
+        if !caller.is_remote() {
             return Account::Owner;
         }
         match caller.peer_address() {

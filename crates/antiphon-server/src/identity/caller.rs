@@ -24,18 +24,27 @@ pub struct Caller<'a> {
     pub(crate) outbox: Option<&'a Outbox>,
     /// The leg of a task; `None` for a request of a client.
     pub(crate) task: Option<&'a Arc<TaskLeg>>,
+    /// See [`is_remote`](Caller::is_remote).
+    pub(crate) is_remote: bool,
 }
 
 impl<'a> Caller<'a> {
     /// Returns the sender of an HTTP request.
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
-        Self { headers: Some(headers), extensions: Some(extensions), ..Self::default() }
+        Self { headers: Some(headers), extensions: Some(extensions), is_remote: true, ..Self::default() }
     }
 
     /// Returns the address of the peer: the one that a layer inserted as an extension, or else that of the connection. `None`
     /// if neither is known.
     pub fn peer_address(&self) -> Option<PeerAddress> {
         self.extensions.and_then(|found| found.get().copied()).or(self.address)
+    }
+
+    /// Returns true if the sender is on the other side of a network, and shows by a token who it is: rights need a
+    /// [`bearer`](Self::bearer) then. Otherwise (stdio, memory) the sender is the owner of the process, whom nobody authenticates, or
+    /// the leg of a task, whose caller was checked when the task was created.
+    pub fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// Returns the verified token of the sender, if there is one.
@@ -62,7 +71,7 @@ impl<'a> Caller<'a> {
 impl fmt::Debug for Caller<'_> {
     /// Omits headers and extensions: they hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("http", &self.headers.is_some()).finish_non_exhaustive()
+        f.debug_struct("Caller").field("is_remote", &self.is_remote).finish_non_exhaustive()
     }
 }
 

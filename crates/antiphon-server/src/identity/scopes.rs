@@ -10,14 +10,13 @@ impl Caller<'_> {
     /// Returns true if [`require_scopes`] would accept the caller.
     pub(crate) fn has_scopes(&self, needed: &[String]) -> bool {
         let has = |bearer: &crate::Bearer| needed.iter().all(|scope| bearer.has_scope(scope));
-        needed.is_empty() || self.headers.is_none() || self.bearer().is_some_and(has)
+        needed.is_empty() || !self.is_remote() || self.bearer().is_some_and(has)
     }
 }
 
 /// Refuses a caller whose token lacks one of these scopes.
 ///
-/// Scopes apply over HTTP only. Where there are no headers (stdio, memory) nobody is authenticated: the owner of the
-/// process may use everything.
+/// Scopes apply to [remote](Caller::is_remote) callers only: the owner of the process may use everything.
 ///
 /// `refused` counts a refusal with its cause, and returns the level at which it is logged.
 ///
@@ -27,7 +26,7 @@ pub(crate) fn require_scopes(
     caller: &Caller<'_>,
     refused: impl FnOnce(&str) -> Loudness,
 ) -> Result<(), Refusal> {
-    if needed.is_empty() || caller.headers.is_none() {
+    if needed.is_empty() || !caller.is_remote() {
         return Ok(());
     }
     let Some(bearer) = caller.bearer() else {
@@ -53,4 +52,22 @@ pub(crate) fn require_scopes(
 /// `scope-token = 1*( %x21 / %x23-5B / %x5D-7E )` (RFC 6749, 3.3)
 pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Extensions, HeaderMap};
+
+    /// Whoever passes a request on may hide its headers, because they hold credentials.
+    #[test]
+    fn a_remote_caller_without_headers_needs_scopes() {
+        let (headers, extensions) = (HeaderMap::new(), Extensions::new());
+        let mut caller = Caller::http(&headers, &extensions);
+        caller.headers = None;
+        let needed = ["films:write".to_owned()];
+        assert!(!caller.has_scopes(&needed) && Caller::default().has_scopes(&needed));
+        let refused = require_scopes(&needed, &caller, |_| Loudness::Debug);
+        assert!(matches!(refused, Err(Refusal::Scope { .. })), "{refused:?}");
+    }
 }
