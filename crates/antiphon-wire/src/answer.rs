@@ -1,7 +1,7 @@
 //! Answers: the entries of `inputResponses`. Each answer is read as the kind of its input request, never
 //! guessed from its shape.
 
-use crate::{Meta, members::Members, reader::walked_members};
+use crate::{Meta, members::Members, walk::walked_members};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;

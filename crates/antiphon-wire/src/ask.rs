@@ -4,7 +4,7 @@ use crate::{
     AskSupport, CreateMessageParams, FormSchema, Meta,
     members::{Object, name_used_twice},
     method,
-    reader::walked,
+    walk::walked,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
 use serde_json::value::RawValue;

@@ -36,6 +36,7 @@ mod task;
 mod task_metadata;
 mod tool;
 mod version;
+mod walk;
 
 pub use annotations::{Annotations, Role};
 pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};

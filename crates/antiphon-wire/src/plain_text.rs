@@ -3,7 +3,7 @@
 //! serde_json looks at each byte of a string by itself. Here the text is searched for a byte that needs an escape in whole
 //! blocks. Without such a byte, the text is written between its quotes, as raw JSON.
 
-use crate::reader::{plain, walked};
+use crate::walk::{plain, walked};
 use serde::{Serialize as _, Serializer};
 
 /// Writes the text, with the same result as its own `serialize`.

@@ -1,10 +1,10 @@
 //! The reader of usual requests: one walk over the text.
 //!
 //! ```text
-//! bytes ── UTF-8 ── walk ─┬─ names   no object names a member twice      (reader/names.rs)
-//!                         ├─ text    strings, numbers, words             (reader/walk.rs)
+//! bytes ── UTF-8 ── walk ─┬─ names   no object names a member twice      (walk/names.rs)
+//!                         ├─ text    strings, numbers, words             (walk/grammar.rs)
 //!                         └─ members of envelope, params, _meta and
-//!                            clientCapabilities, the rest as raw text    (here, reader/raw.rs)
+//!                            clientCapabilities, the rest as raw text    (here, walk/raw.rs)
 //! ```
 //!
 //! The reader makes no errors. A message in which anything is unusual is left to [`Incoming::parse`](crate::Incoming)
@@ -20,21 +20,15 @@
 //! | notifications, responses, `params` or `_meta` that are missing or incomplete | not a usual request |
 //! | a known member of an unexpected type | serde has the rules |
 
-mod names;
-mod raw;
-mod walk;
-
-pub(crate) use raw::value as walked;
-pub(crate) use walk::plain;
-
 use crate::{
     AskSupport, LogLevel, RequestId, RequestMeta, RequestParams, StringMember, TASKS_EXTENSION,
-    capability::DeclaredCapabilities, meta_keys,
+    capability::DeclaredCapabilities,
+    meta_keys,
+    walk::{Walk, walked},
 };
 use serde::{Deserialize as _, de::value::BorrowedStrDeserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use walk::Walk;
 
 /// A usual request, read in one walk: envelope, members of `params`, and complete metadata.
 #[derive(Debug)]
@@ -110,7 +104,7 @@ fn read_params<'a>(
             "_meta" => {
                 let start = walk.begin()?;
                 read_meta(walk, meta, version)?;
-                params.meta = Some(raw::value(walk.since(start)?)?);
+                params.meta = Some(walked(walk.since(start)?)?);
             }
             "name" => params.name = string_member(walk)?,
             "uri" => params.uri = string_member(walk)?,
@@ -124,7 +118,7 @@ fn read_params<'a>(
         }
         Some(())
     })?;
-    raw::value(walk.since(start)?)
+    walked(walk.since(start)?)
 }
 
 fn read_meta<'a>(
@@ -148,20 +142,6 @@ fn read_meta<'a>(
     })?;
     meta.protocol_version = version.map(Cow::Borrowed);
     meta.asks.map(drop)
-}
-
-/// Returns the members of an object by their names, each value as its text. `None` for anything unusual, such as a name with an
-/// escape or a name that the object has twice.
-pub(crate) fn walked_members(text: &str) -> Option<Vec<(String, Box<RawValue>)>> {
-    let (mut walk, mut members) = (Walk::new(text), Vec::new());
-    walk.object(|walk, name| {
-        let start = walk.begin()?;
-        walk.skip()?;
-        members.push((name.to_owned(), raw::value(walk.since(start)?)?.to_owned()));
-        Some(())
-    })?;
-    walk.end()?;
-    Some(members)
 }
 
 /// Reads `clientCapabilities`: only objects declare something, and other values are left to serde.
@@ -232,7 +212,7 @@ fn raw_member<'a>(walk: &mut Walk<'a>) -> Option<Option<&'a RawValue>> {
     walk.skip()?;
     match walk.since(start)? {
         "null" => Some(None),
-        text => raw::value(text).map(Some),
+        text => walked(text).map(Some),
     }
 }
 

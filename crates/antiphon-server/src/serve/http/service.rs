@@ -166,6 +166,7 @@ impl<S: MessageService> HttpService<S> {
     /// Checks a request and answers it, and logs a rejection. The messages before the reply go into the outbox.
     ///
     /// Not an `async fn`, whose future would have a second place for each argument.
+    #[expect(clippy::manual_async_fn, reason = "the future of a request is smaller so")]
     fn reply<B>(
         self,
         mut parts: Parts,

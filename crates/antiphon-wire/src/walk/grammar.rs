@@ -6,7 +6,7 @@ use super::names::Names;
 use crate::MAX_DEPTH;
 
 /// A position in a text. Everything before it is valid JSON.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
@@ -14,12 +14,12 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, depth: 0, names: Names::new() }
     }
 
     /// Moves to the next byte that is not white space, and returns it.
-    pub(super) fn token(&mut self) -> Option<u8> {
+    pub(crate) fn token(&mut self) -> Option<u8> {
         loop {
             match self.peek()? {
                 b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
@@ -29,22 +29,22 @@ impl<'a> Walk<'a> {
     }
 
     /// Moves to the next value, and returns where it begins.
-    pub(super) fn begin(&mut self) -> Option<usize> {
+    pub(crate) fn begin(&mut self) -> Option<usize> {
         self.token().map(|_| self.at)
     }
 
     /// The text from there to here.
-    pub(super) fn since(&self, start: usize) -> Option<&'a str> {
+    pub(crate) fn since(&self, start: usize) -> Option<&'a str> {
         self.text.get(start..self.at)
     }
 
     /// Walks to the end of the text, where there is nothing more.
-    pub(super) fn end(&mut self) -> Option<()> {
+    pub(crate) fn end(&mut self) -> Option<()> {
         self.token().is_none().then_some(())
     }
 
     /// Walks over an object. `member` walks over the value of each member, and gets its name.
-    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+    pub(crate) fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
         self.take(b'{')?;
         self.open()?;
         let place = self.names.open();
@@ -67,12 +67,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks over an object of which nothing is wanted.
-    pub(super) fn skip_object(&mut self) -> Option<()> {
+    pub(crate) fn skip_object(&mut self) -> Option<()> {
         self.object(|walk, _| walk.skip())
     }
 
     /// Walks over any value.
-    pub(super) fn skip(&mut self) -> Option<()> {
+    pub(crate) fn skip(&mut self) -> Option<()> {
         match self.token()? {
             b'"' => self.string().map(drop),
             b'{' => self.skip_object(),
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks over a string without escapes, and returns what is between its quotes.
-    pub(super) fn plain_string(&mut self) -> Option<&'a str> {
+    pub(crate) fn plain_string(&mut self) -> Option<&'a str> {
         if self.token()? != b'"' {
             return None;
         }
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks over the number that begins with the next byte, and returns its text.
-    pub(super) fn number(&mut self) -> Option<&'a str> {
+    pub(crate) fn number(&mut self) -> Option<&'a str> {
         let start = self.at;
         if self.peek()? == b'-' {
             self.at += 1;
