@@ -32,7 +32,7 @@ pub(crate) fn parse(schema: &FormSchema, field: &FormField, text: &str) -> Resul
 pub(crate) fn broken_rule(field: &FormField, value: &Value) -> Option<String> {
     let content = Map::from_iter([(field.name.clone(), value.clone())]);
     let alone = FormSchema::new(vec![field.clone()]);
-    alone.check(&content).err().and_then(|faults| faults.into_iter().next()).map(|fault| fault.rule)
+    alone.check(content).err().and_then(|faults| faults.into_iter().next()).map(|fault| fault.rule)
 }
 
 /// Returns a value as a text for the person who chose it.

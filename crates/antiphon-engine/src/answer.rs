@@ -84,7 +84,7 @@ pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, Stri
                 (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
                     let content = result.content.take().unwrap_or_default();
                     // > Servers **SHOULD** validate received data matches the requested schema
-                    Some(requested_schema.check(&content).map_err(|faults| describe(&faults))?)
+                    Some(requested_schema.check(content).map_err(|faults| describe(&faults))?)
                 }
                 _ => None,
             };

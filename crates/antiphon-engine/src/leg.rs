@@ -263,6 +263,8 @@ pub enum LogEvent {
 
 impl Leg {
     /// Begins the first leg of a call.
+    // Not inlined: a function writes its result where the caller keeps it, and inlined code copies it there.
+    #[inline(never)]
     pub fn begin(setup: Setup) -> Self {
         let watches = setup.purpose.watches();
         Self {

@@ -13,7 +13,7 @@ pub use field::{Choice, FieldFault, FieldKind, FormField, TextFormat};
 use crate::members::name_used_twice;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::{Map, Value, json, value::RawValue};
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, mem, sync::Arc};
 
 /// Returns the word in the name, or in another text of a form's field, that suggests a secret. A server must not send a form
 /// with such a field, and a client warns of it.
@@ -114,14 +114,22 @@ impl FormSchema {
     ///
     /// # Errors
     /// The fault of every field that breaks a rule, in the form's order.
-    pub fn check(&self, content: &Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldFault>> {
-        let (mut checked, mut faults) = (Map::new(), Vec::new());
+    pub fn check(&self, mut content: Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldFault>> {
+        let is_known = |name: &str| self.fields().iter().any(|field| field.name == name);
+        content.retain(|name, value| !value.is_null() && is_known(name));
+        let mut faults = Vec::new();
         for field in self.fields() {
-            let value = content.get(&field.name).filter(|value| !value.is_null()).cloned();
-            match value.or_else(|| field.default_value()) {
+            if let Some(value) = content.get_mut(&field.name) {
+                match check::rule_broken_by(&field.kind, value) {
+                    None => *value = check::as_asked(&field.kind, mem::take(value)),
+                    Some(rule) => faults.push(FieldFault::new(field, rule)),
+                }
+                continue;
+            }
+            match field.default_value() {
                 Some(value) => match check::rule_broken_by(&field.kind, &value) {
                     None => {
-                        checked.insert(field.name.clone(), check::as_asked(&field.kind, value));
+                        content.insert(field.name.clone(), check::as_asked(&field.kind, value));
                     }
                     Some(rule) => faults.push(FieldFault::new(field, rule)),
                 },
@@ -129,7 +137,7 @@ impl FormSchema {
                 None => {}
             }
         }
-        if faults.is_empty() { Ok(checked) } else { Err(faults) }
+        if faults.is_empty() { Ok(content) } else { Err(faults) }
     }
 }
 

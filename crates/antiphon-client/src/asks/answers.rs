@@ -204,7 +204,7 @@ pub(crate) fn checked_form(
     let Ok(Value::Object(content)) = serde_json::to_value(content) else {
         return Err(AnswerError::new(key, AnswerFault::WrongKind(AskKind::Form)));
     };
-    schema.check(&content).map_err(|faults| AnswerError::new(key, AnswerFault::Fields(faults)))
+    schema.check(content).map_err(|faults| AnswerError::new(key, AnswerFault::Fields(faults)))
 }
 
 /// The reason why it cannot be read is dropped: it may quote the answer.

@@ -51,21 +51,27 @@ pub struct Ctx {
 pub(crate) struct LegContext {
     pub(crate) call: Option<CallId>,
     pub(crate) leg: u16,
-    pub(crate) answered: Vec<AnsweredAsk>,
-    pub(crate) state: Option<String>,
-    /// The request, for a receipt; `None` on a leg that can have no answers.
-    pub(crate) request: Option<ReceiptRequest>,
+    /// `None` on a leg that can have no answers.
+    pub(crate) later: Option<Box<LaterLeg>>,
     pub(crate) unverified: Option<InputResponses>,
     pub(crate) asks: AskSupport,
-    pub(crate) principal: Option<Principal>,
+    pub(crate) principal: Option<Box<Principal>>,
     pub(crate) bearer: Option<Bearer>,
     pub(crate) client_info: Option<Box<RawValue>>,
     pub(crate) version: ProtocolVersion,
     pub(crate) promotion: Promotion,
-    pub(crate) trace: Option<TraceContext>,
+    pub(crate) trace: Option<Box<TraceContext>>,
     /// `None` if the caller requested no notifications.
-    pub(crate) emitter: Option<Emitter>,
+    pub(crate) emitter: Option<Box<Emitter>>,
     pub(crate) runtime: LegRuntime,
+}
+
+/// The part of a leg's context that only a leg with answers has: a later one, or one of a session.
+pub(crate) struct LaterLeg {
+    pub(crate) answered: Vec<AnsweredAsk>,
+    pub(crate) state: Option<String>,
+    /// The request, for a receipt.
+    pub(crate) request: ReceiptRequest,
 }
 
 /// The way in which a call becomes a task.
@@ -124,6 +130,14 @@ impl Ctx {
         Self { leg, scope: Box::default() }
     }
 
+    fn answered(&self) -> &[AnsweredAsk] {
+        self.leg.later.as_ref().map_or(&[], |later| &later.answered)
+    }
+
+    fn state_text(&self) -> Option<&str> {
+        self.leg.later.as_ref()?.state.as_deref()
+    }
+
     /// Returns a context with this prefix for every key.
     pub(crate) fn below(&self, prefix: String) -> Self {
         Self { leg: Arc::clone(&self.leg), scope: prefix.into() }
@@ -148,7 +162,7 @@ impl Ctx {
     /// Returns the sender of notifications; `None` while the handler repeats output that was already sent in an earlier
     /// leg.
     pub(crate) fn emitter(&self) -> Option<&Emitter> {
-        let emitter = self.leg.emitter.as_ref()?;
+        let emitter = self.leg.emitter.as_deref()?;
         (!self.leg.runtime.is_silent()).then_some(emitter)
     }
 
@@ -208,7 +222,7 @@ impl Ctx {
     /// and is decoded.
     pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
         let counts = |answered: &&AnsweredAsk| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
-        let answered: Vec<&AnsweredAsk> = self.leg.answered.iter().filter(counts).collect();
+        let answered: Vec<&AnsweredAsk> = self.answered().iter().filter(counts).collect();
         answered.into_iter().map(|answered| (&*answered.key, &answered.response))
     }
 
@@ -239,7 +253,7 @@ impl Ctx {
 
     /// Returns the state that the last leg wrote; `None` on the first leg.
     pub fn state(&self) -> Option<&str> {
-        self.leg.state.as_deref()
+        self.state_text()
     }
 
     /// Returns the state that the last leg wrote, decoded from JSON; `None` on the first leg.
@@ -249,7 +263,7 @@ impl Ctx {
     pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
         let mismatch =
             |fault| Mismatch("the state does not decode into the requested type".to_owned(), fault);
-        Ok(self.leg.state.as_deref().map(serde_json::from_str).transpose().map_err(mismatch)?)
+        Ok(self.state_text().map(serde_json::from_str).transpose().map_err(mismatch)?)
     }
 
     /// Returns the number of this request within the call, from 1.
@@ -264,7 +278,7 @@ impl Ctx {
 
     /// Returns the authenticated caller; `None` without authentication.
     pub fn principal(&self) -> Option<&Principal> {
-        self.leg.principal.as_ref()
+        self.leg.principal.as_deref()
     }
 
     /// Returns the verified access token of this leg, with its scopes and claims; `None` without authentication, as on
@@ -283,7 +297,7 @@ impl Ctx {
     /// Returns the trace context that the client sent with this request, to continue the trace in the handler's own requests. In a
     /// task, this is the context of the request that created it.
     pub fn trace_context(&self) -> Option<&TraceContext> {
-        self.leg.trace.as_ref()
+        self.leg.trace.as_deref()
     }
 
     pub(crate) fn server_runtime(&self) -> &Runtime {
@@ -296,7 +310,7 @@ impl Ctx {
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&AnsweredAsk> {
-        let answered = self.leg.answered.iter().find(|answered| &*answered.key == ask.key())?;
+        let answered = self.answered().iter().find(|answered| &*answered.key == ask.key())?;
         // A question whose wording has changed was not asked.
         let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
         (is_it && self.leg_runtime().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)

@@ -183,8 +183,8 @@ fn context(
     let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
     context.unverified = unverified.filter(|responses| !responses.is_empty());
     context.emitter = match leg.caller.task {
-        None => Emitter::of(leg.request, leg.caller.outbox, leg.logs),
-        Some(task) => Some(Emitter::of_task(task)),
+        None => Emitter::of(leg.request, leg.caller.outbox, leg.logs).map(Box::new),
+        Some(task) => Some(Box::new(Emitter::of_task(task))),
     };
     Arc::new(context)
 }

@@ -45,7 +45,7 @@ impl Ctx {
     pub fn receipt(&self) -> Result<String, ReceiptError> {
         let fault = |fault| ReceiptError(fault);
         let written = |error: &dyn std::fmt::Display| ReceiptError(Fault::NotWritten(error.to_string()));
-        let request = self.leg.request.as_ref().ok_or_else(|| fault(Fault::NothingAnswered))?;
+        let request = &self.leg.later.as_ref().ok_or_else(|| fault(Fault::NothingAnswered))?.request;
         let caller = self.principal().map(ReceiptPerson::from);
         let entries = self.leg.runtime.with(|leg| {
             let answered = leg.answered_questions();

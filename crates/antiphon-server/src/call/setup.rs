@@ -6,7 +6,7 @@ use crate::{
     call::{
         LegCarrier, LegRuntime,
         claim::anchors,
-        ctx::{self, Promotion},
+        ctx::{self, LaterLeg, Promotion},
         lazy_leg::LazyLeg,
     },
     clock::seconds,
@@ -56,21 +56,25 @@ pub(crate) fn leg_context(
     // Only the later legs of a call, and sessions, have answers.
     let has_answers = number > 1 || leg.request.session.is_some();
     let (method, version) = (&leg.request.method, leg.settings.version);
-    let request = has_answers.then(|| ReceiptRequest::new(method, leg.target, leg.arguments, version));
+    let later = has_answers.then(|| {
+        Box::new(LaterLeg {
+            answered: engine.get().map(Engine::answered_by_hand).unwrap_or_default(),
+            state: engine.get().and_then(|leg| leg.state().map(ToOwned::to_owned)),
+            request: ReceiptRequest::new(method, leg.target, leg.arguments, version),
+        })
+    });
     ctx::LegContext {
-        request,
+        later,
         call,
         leg: number,
-        answered: engine.get().map(Engine::answered_by_hand).unwrap_or_default(),
-        state: engine.get().and_then(|leg| leg.state().map(ToOwned::to_owned)),
         unverified: None,
         asks: admitted.asks(),
-        principal: admitted.principal().cloned(),
+        principal: admitted.principal().cloned().map(Box::new),
         bearer: leg.caller.bearer().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
         promotion: promotion(server, leg),
-        trace: TraceContext::of(leg.request.params.meta),
+        trace: TraceContext::of(leg.request.params.meta).map(Box::new),
         emitter: None,
         runtime: LegRuntime::new(engine, Arc::clone(server), carrier, claim),
     }

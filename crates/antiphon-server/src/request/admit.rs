@@ -4,6 +4,7 @@ use crate::{
     Caller, Error, OnExpired, OnVersion, Request,
     at_most_once::spill::{self, Spilled},
     clock::seconds,
+    in_place::boxed,
     limits::{LEG_WARNING, RECORD_WARNING},
     refusal::Refusal,
     refusal_log::log_refusal,
@@ -103,7 +104,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     if call.leg() == LEG_WARNING {
         tracing::warn!(call = %escaped(&id), target = ?escaped(leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
     }
-    Ok(Admitted { leg, _names: names, principal, call: Some(call), opened: Some(Box::new(opened)) })
+    Ok(Admitted { leg, _names: names, principal, call: Some(call), opened: Some(opened) })
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -113,7 +114,7 @@ fn open(
     leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     state: &RawValue,
-) -> Result<(Call, OpenedState), Refusal> {
+) -> Result<(Call, Box<OpenedState>), Refusal> {
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         let (method, target) = (escaped(&leg.request.method), escaped(leg.target));
@@ -147,11 +148,11 @@ fn open(
     let (late, accepted_until, id) = (opened.expired, opened.accepted_until, opened.call.id());
     if let Some(spilled) = Spilled::decode(&opened.payload) {
         let spilled = Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version });
-        return Ok((opened.call, OpenedState { record: None, spilled, late, accepted_until }));
+        return Ok((opened.call, boxed(|| OpenedState { record: None, spilled, late, accepted_until })));
     }
     let record = Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(id)))?;
     let record = Some(migrated(leg, id, opened.tool_version, record)?);
-    Ok((opened.call, OpenedState { record, spilled: None, late, accepted_until }))
+    Ok((opened.call, boxed(|| OpenedState { record, spilled: None, late, accepted_until })))
 }
 
 /// Converts a record that another version of the tool has written.

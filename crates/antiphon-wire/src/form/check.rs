@@ -284,7 +284,7 @@ mod tests {
             (json!({"name": "Ada", "tags": ["a", "b", "c"]}), Err("Tags must hold at most 2")),
             (json!({"name": "Ada", "tags": ["z"]}), Err("Tags must only hold: a, b, c")),
         ] {
-            let checked = schema.check(content.as_object().unwrap());
+            let checked = schema.check(content.as_object().unwrap().clone());
             match expected {
                 Ok(filled) => assert_eq!(Value::Object(checked.unwrap()), filled, "{content}"),
                 Err(text) => {

@@ -250,7 +250,7 @@ fn fields_stand_in_the_order_of_the_struct() {
 
 /// Checks that a person's input decodes in the same way through the form and through serde.
 fn decodes<T: Form + DeserializeOwned + Debug + PartialEq>(content: Value, expected: T) {
-    let checked = T::schema().check(content.as_object().unwrap());
+    let checked = T::schema().check(content.as_object().unwrap().clone());
     let checked = checked.unwrap_or_else(|faults| panic!("{content}: {faults:?}"));
     assert_eq!(serde_json::from_value::<T>(checked.into()).unwrap(), expected, "{content}");
 }
