@@ -24,6 +24,8 @@ pub(crate) struct Registry {
     pub(crate) lists: Lists,
     pub(crate) capabilities: DeclaredCapabilities,
     pub(crate) discover: Box<RawValue>,
+    /// True if a tool has arguments that a request repeats in headers.
+    has_param_headers: bool,
     pub(crate) profile: Arc<Profile>,
 }
 
@@ -131,7 +133,8 @@ impl Registry {
         discover.ttl_ms = profile.cache.ttl;
         discover.cache_scope = profile.cache.scope;
         discover.meta = Some(profile.server_info_members.clone());
-        Ok(Self { discover: raw(&discover)?, lists, capabilities, profile })
+        let has_param_headers = lists.tools.iter().any(|tool| !tool.param_headers.is_empty());
+        Ok(Self { discover: raw(&discover)?, lists, capabilities, has_param_headers, profile })
     }
 }
 
@@ -150,9 +153,10 @@ impl Registry {
 
 impl Registry {
     /// Returns the arguments of this tool that a request repeats in headers; `None` if the request calls no tool of this
-    /// name.
+    /// name, or if no tool has such arguments.
     pub(crate) fn param_headers(&self, method_name: &str, name: &str) -> Option<&ParamHeaders> {
-        if method_name != method::TOOLS_CALL {
+        // Most servers have no such tool, and look a tool up once per call.
+        if !self.has_param_headers || method_name != method::TOOLS_CALL {
             return None;
         }
         Some(&self.lists.tools.get(name)?.param_headers)
