@@ -39,8 +39,8 @@ impl LazyLeg {
         self.begun.get_or_insert_with(|| {
             let setup = std::mem::take(&mut self.setup);
             let mut leg = boxed(|| Leg::begin(setup));
-            if let Some(waker) = &self.waker {
-                leg.begin_poll(waker, waker);
+            if let Some(waker) = self.waker.take() {
+                leg.begin_poll(&waker, &waker);
                 if !self.is_polled {
                     leg.end_poll();
                 }

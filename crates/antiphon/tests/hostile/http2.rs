@@ -503,3 +503,19 @@ async fn a_connection_without_a_request_ends() {
     drop(client);
     census.is_back("a preface").await;
 }
+
+/// A request that crosses the end of its connection does not begin: its handler would be cancelled with the connection.
+#[tokio::test]
+async fn a_request_that_comes_too_late_does_not_begin() {
+    let mut server = serve(HttpOptions::default().header_timeout(Duration::from_millis(50))).await;
+    let mut client = Frames::open(&server, &[]).await;
+    // The ping that follows, and asks if more is under way, has no answer.
+    assert_eq!(client.error_of(0).await, Some(NO_ERROR));
+    let message = hold("a", HoldMode::Waits);
+    // The connection may have ended already.
+    let mut late = frame(HEADERS, END_HEADERS, 1, &head(&message, &[]));
+    late.extend(frame(DATA, END_STREAM, 1, message.to_string().as_bytes()));
+    let _ = soon(client.stream.write_all(&late)).await;
+    while client.next().await.is_some() {}
+    assert!(server.gate.is_quiet());
+}

@@ -325,6 +325,18 @@ async fn what_does_not_end_within_the_drain_time_is_cancelled() {
     half.expect_close().await;
 }
 
+/// A head that does not end has no more time while the server drains than at other times.
+#[tokio::test]
+async fn a_head_that_takes_too_long_does_not_hold_a_server_that_drains() {
+    let options = HttpOptions::default().header_timeout(Duration::from_millis(50));
+    let server = serve(options.drain_timeout(Duration::from_secs(600))).await;
+    let mut half = Client::new(&server).await;
+    half.send("POST /mcp HTTP/1.1\r\n").await;
+    server.shutdown.send(()).unwrap();
+    soon(server.ended).await.unwrap().unwrap();
+    half.expect_close().await;
+}
+
 /// A service that axum and tower can mount takes a body of any type.
 #[tokio::test]
 async fn the_service_takes_any_body() {

@@ -42,10 +42,8 @@ pub(crate) enum Fallback<'a> {
 /// A question with its path, ready to be sent.
 pub(crate) struct PreparedAsk {
     pub(crate) request: InputRequest,
-    /// The text from which the digest is computed: the question as JSON, or a part of it.
+    /// The question as JSON, from which the digest is computed.
     pub(crate) text: String,
-    /// True if the text is the question as JSON.
-    pub(crate) is_whole: bool,
     /// The digest of the work behind the URL. If it is set, an accepted question waits until that work is finished.
     pub(crate) until: Option<Digest>,
 }
@@ -59,7 +57,7 @@ impl PreparedAsk {
         let mut text = Vec::with_capacity(512);
         serde_json::to_writer(&mut text, &request).map_err(|fault| fault.to_string())?;
         let text = String::from_utf8(text).map_err(|fault| fault.to_string())?;
-        Ok(Self { request, text, is_whole: true, until: None })
+        Ok(Self { request, text, until: None })
     }
 }
 
@@ -199,7 +197,7 @@ impl<'a> RawAsk<'a> {
         Ok(Some(Question {
             path,
             request: rendered.request,
-            text: rendered.is_whole.then_some(rendered.text),
+            text: Some(rendered.text),
             digest,
             within: self.within.map(|within| within.as_secs()),
             until: rendered.until,

@@ -71,6 +71,7 @@ pub(super) async fn serve_stream(
     // Without hyper's limit of time for a head, which costs a timer and one more read for each request: `until` has one timer
     // for the connection.
     let connection = http1::Builder::new()
+        .header_read_timeout(None)
         .max_header_size(max_head)
         .max_buf_size(max_head.max(MIN_BUFFER))
         .serve_connection(TokioIo::new(stream), service);

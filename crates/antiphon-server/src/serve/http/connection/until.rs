@@ -16,6 +16,10 @@ use tokio::{sync::watch, time::timeout};
 /// at this moment, and for the frames that end HTTP/2.
 const EVICTION_TIME: Duration = Duration::from_millis(100);
 
+/// The same for a connection that was without a request for too long. Nobody waits for its place, so a slow client has time to
+/// learn that it ends.
+const CLOSING_TIME: Duration = Duration::from_secs(1);
+
 /// The reasons to end a connection, besides those of its protocol.
 #[derive(Debug)]
 pub(super) struct Until<'a> {
@@ -65,13 +69,25 @@ impl<'a> Until<'a> {
                 timeout(time, connection).await.unwrap_or(Ok(()))
             }
             () = state.idle_for(idle_timeout) => {
+                // A request that arrives now is refused and not begun: nothing would be left of it.
+                state.evict();
                 shut_down(connection.as_mut());
-                // For the frames that end HTTP/2. HTTP/1.1 waits for the rest of a head that comes too late.
-                timeout(EVICTION_TIME, connection).await.unwrap_or(Ok(()))
+                timeout(CLOSING_TIME, connection).await.unwrap_or(Ok(()))
             }
             () = drained(draining) => {
                 shut_down(connection.as_mut());
-                connection.await
+                let ended = tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => Some(ended),
+                    () = state.idle_for(idle_timeout) => None,
+                };
+                match ended {
+                    Some(ended) => ended,
+                    None => {
+                        state.evict();
+                        timeout(CLOSING_TIME, connection).await.unwrap_or(Ok(()))
+                    }
+                }
             }
         };
         if let Err(error) = &ended {
