@@ -332,6 +332,10 @@ async fn a_head_that_takes_too_long_does_not_hold_a_server_that_drains() {
     let server = serve(options.drain_timeout(Duration::from_secs(600))).await;
     let mut half = Client::new(&server).await;
     half.send("POST /mcp HTTP/1.1\r\n").await;
+    // The server has read the half before it answers another connection.
+    let mut other = Client::new(&server).await;
+    other.send(text(1, "echo", "x", "")).await;
+    other.receive_result(1, "x").await;
     server.shutdown.send(()).unwrap();
     soon(server.ended).await.unwrap().unwrap();
     half.expect_close().await;
