@@ -1,7 +1,8 @@
 //! Both ways to read a request, held against each other. The fuzz target `request_reader` takes this in too.
 
 use antiphon_seal::canonical;
-use antiphon_wire::{Incoming, RequestMeta, RequestParams, UniqueNames, WholeRequest};
+use antiphon_wire::{Incoming, InputResponses, RequestMeta, RequestParams, UniqueNames, WholeRequest};
+use serde_json::value::RawValue;
 use std::fmt::Debug;
 
 /// A message as both readers show it: all that was read, in one line.
@@ -26,6 +27,16 @@ fn in_steps(bytes: &[u8]) -> Option<(String, bool)> {
     Some((shown(&request.id, &request.method, text, &params, &meta), is_unique))
 }
 
+/// Checks that answers are read from this text as serde reads them.
+fn answers_agree(text: &RawValue) -> Result<(), String> {
+    let members = |answers: InputResponses| -> Vec<(String, String)> {
+        answers.iter().map(|(key, answer)| (key.to_owned(), answer.get().to_owned())).collect()
+    };
+    let read = InputResponses::read(text).ok().map(members);
+    let by_serde = serde_json::from_str(text.get()).ok().map(members);
+    if read == by_serde { Ok(()) } else { Err(format!("answers: {read:?}\nby serde: {by_serde:?}")) }
+}
+
 /// Checks that the other readers read the message to the same values, if the reader reads it. Returns whether it does.
 pub(crate) fn agrees(bytes: &[u8]) -> Result<bool, String> {
     let Some(whole) = WholeRequest::read(bytes) else { return Ok(false) };
@@ -34,6 +45,10 @@ pub(crate) fn agrees(bytes: &[u8]) -> Result<bool, String> {
     if whole.meta.protocol_version.as_deref() != Some(whole.version) {
         return Err(format!("two versions: {read}"));
     }
+    [whole.params.input_responses, whole.params.arguments]
+        .into_iter()
+        .flatten()
+        .try_for_each(answers_agree)?;
     match in_steps(bytes) {
         Some((other, true)) if other == read => Ok(true),
         other => Err(format!("read: {read}\nin steps: {other:?}")),

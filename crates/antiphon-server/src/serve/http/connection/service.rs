@@ -61,7 +61,7 @@ impl<S: MessageService> hyper::service::Service<Request<Incoming>> for Connectio
 
 /// The future of a response.
 pub(crate) struct ConnectionExchange<S: MessageService> {
-    /// `None` if the connection is closed to make room, or the response is there.
+    /// `None` if the connection is being closed, or the response is there.
     exchange: Option<(Exchange<S>, RequestGuard)>,
     unread: Arc<AtomicBool>,
 }
@@ -79,11 +79,10 @@ impl<S: MessageService> Future for ConnectionExchange<S> {
     }
 }
 
-/// Returns the response to a request that arrived while its connection was closed to make room.
+/// Returns the response to a request that arrived while its connection was closed: to make room, or after a long time without
+/// a request.
 pub(crate) fn no_place() -> Response<ResponseBody> {
-    let text = Bytes::from_static(
-        b"The server closes this connection to make room for others; send the request again",
-    );
+    let text = Bytes::from_static(b"The server closes this connection; send the request again");
     let mut response = Response::new(ResponseBody { body: text.into(), guard: None });
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();

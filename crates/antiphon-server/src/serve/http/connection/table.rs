@@ -484,6 +484,24 @@ mod tests {
         }
     }
 
+    /// A response that waits for its client to read is no time without a request; what follows it is.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_client_reads_slowly_is_not_idle() {
+        let limit = Duration::from_secs(30);
+        let place =
+            ConnectionTable::new(1, 1).try_place("10.0.0.1".parse::<IpAddr>().unwrap().into()).unwrap();
+        let connection = place.connection();
+        drop(connection.begin().unwrap());
+        connection.set_blocked(true);
+        let mut idle = Box::pin(connection.idle_for(limit));
+        assert!(tokio::time::timeout(limit * 4, idle.as_mut()).await.is_err());
+        connection.set_blocked(false);
+        let unblocked = Instant::now();
+        idle.await;
+        let waited = unblocked.elapsed();
+        assert!((limit..limit + Duration::from_secs(1)).contains(&waited), "{waited:?}");
+    }
+
     /// A request that arrives while its connection loses its place is not begun.
     #[tokio::test]
     async fn a_closed_connection_begins_no_request() {
