@@ -18,7 +18,8 @@ pub struct Call {
     pub(crate) born: u64,
     pub(crate) deadline: Option<u64>,
     pub(crate) leg: u16,
-    /// The nonce of the first token, in the leg that began the call.
+    /// The nonce of the first token, in the leg that began the call: the first bytes of its id, which are random, public and
+    /// used by no other call.
     pub(crate) nonce: Option<Nonce>,
 }
 
@@ -30,12 +31,12 @@ impl Call {
     ///
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn begin(now: SystemTime, deadline: Option<SystemTime>) -> Result<Self, EntropyError> {
-        // One request to the system for all three.
-        let random = Zeroizing::new(random::bytes::<44>()?);
+        // One request to the system, of at most 32 bytes: Linux has as many after one block of its cipher.
+        let random = Zeroizing::new(random::bytes::<32>()?);
         let (mut id, mut secret, mut nonce) = ([0; 16], Zeroizing::new([0; 16]), [0; 12]);
         id.copy_from_slice(&random[..16]);
-        secret.copy_from_slice(&random[16..32]);
-        nonce.copy_from_slice(&random[32..]);
+        secret.copy_from_slice(&random[16..]);
+        nonce.copy_from_slice(&random[..12]);
         Ok(Self {
             id: CallId::from_bytes(id),
             secret: CallSecret::from_bytes(*secret),
@@ -46,7 +47,7 @@ impl Call {
         })
     }
 
-    /// Returns the nonce that was drawn when the call began: once, and only within the same second. A virtual
+    /// Returns the nonce of the first token: once, and only within the same second. A virtual
     /// machine may be cloned while a handler runs, and its copies should not share a nonce.
     pub(crate) fn take_nonce(&self, now: SystemTime) -> Option<[u8; 12]> {
         self.nonce.as_ref().filter(|_| unix_seconds(now) == self.born)?.take()

@@ -27,7 +27,7 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], EntropyError> {
 
 /// Twelve random bytes that may be taken once.
 ///
-/// A call draws the nonce of its first token together with its id and secret: one request to the system
+/// The first token of a call takes its nonce from the call's id, which is as random: one request to the system
 /// instead of two.
 pub(crate) struct Nonce {
     bytes: [u8; 12],
