@@ -30,7 +30,7 @@ pub struct Binding<'a> {
 
 impl Binding<'_> {
     /// Returns the digests that a token for this request and this audience carries.
-    pub(crate) fn digest(&self, secret: &CallSecret, audience: Digest) -> Result<Bound, TextFault> {
+    pub(crate) fn digest(&self, secret: &CallSecret, audience: Option<Digest>) -> Result<Bound, TextFault> {
         Ok(Bound {
             audience,
             request: secret.request_digest(self.method, self.target, self.arguments)?,
@@ -48,11 +48,35 @@ pub(crate) enum Late {
     Allowed,
 }
 
+/// The proof that a token was made for this audience.
+#[derive(Clone, Copy)]
+pub(crate) enum AudienceProof<'a> {
+    /// The key that opened the token is the key of this audience alone.
+    Key,
+    /// The token contains the digest of this audience.
+    Digest(&'a str),
+}
+
+impl AudienceProof<'_> {
+    /// Returns the digest that the claims need for this proof.
+    pub(crate) fn digest(self, secret: &CallSecret) -> Option<Digest> {
+        match self {
+            Self::Key => None,
+            Self::Digest(audience) => Some(secret.audience_digest(audience)),
+        }
+    }
+
+    fn holds(self, claims: &Claims) -> bool {
+        let Some(expected) = self.digest(&claims.call.secret) else { return true };
+        claims.bound.audience.is_some_and(|sealed| sealed.matches(&expected))
+    }
+}
+
 /// Accepts authentic claims if they are in time and belong to this request.
 pub(crate) fn verify(
     claims: Claims,
     binding: &Binding<'_>,
-    audience: &str,
+    audience: AudienceProof<'_>,
     late: Late,
     now: SystemTime,
 ) -> Result<Opened, OpenError> {
@@ -63,17 +87,16 @@ pub(crate) fn verify(
 fn admit(
     claims: Claims,
     binding: &Binding<'_>,
-    audience: &str,
+    audience: AudienceProof<'_>,
     late: Late,
     now: SystemTime,
 ) -> Result<Opened, Reason> {
     let secret = &claims.call.secret;
-    let audience = secret.audience_digest(audience);
-    if !claims.bound.audience.matches(&audience) {
+    if !audience.holds(&claims) {
         return Err(Reason::Audience);
     }
     let times = times(&claims, late, now)?;
-    let bound = binding.digest(secret, audience).map_err(|_| Reason::Arguments)?;
+    let bound = binding.digest(secret, None).map_err(|_| Reason::Arguments)?;
     belongs(&claims.bound, &bound)?;
     Ok(Opened {
         call: claims.call,

@@ -3,7 +3,7 @@
 //! The plaintext is one CBOR array of thirteen elements, and zero bytes up to the padded length:
 //!
 //! ```text
-//!  0 format = 1            5 call id         bytes(16)      9 audience digest   bytes(16)
+//!  0 format = 2            5 call id         bytes(16)      9 audience digest   bytes(16) | null
 //!  1 issued at, Unix s     6 call secret     bytes(16)     10 request digest    bytes(16)
 //!  2 time to live, s       7 leg             u16           11 principal digest  bytes(16) | null
 //!  3 born, Unix s          8 tool version    u32           12 payload           bytes
@@ -17,7 +17,9 @@ use crate::call::Call;
 use crate::error::Reason;
 use crate::secret::{CallId, CallSecret, Digest};
 
-const FORMAT: u32 = 1;
+/// The format of new claims. In format 1 the digest of the audience is never absent; a reader needs no other difference.
+const FORMAT: u32 = 2;
+const OLDEST_FORMAT: u32 = 1;
 const ELEMENTS: u64 = 13;
 
 /// The maximum number of bytes for everything but the payload's own bytes.
@@ -34,7 +36,8 @@ pub(crate) struct Claims {
 
 /// The binding of the token, as digests under the call's secret.
 pub(crate) struct Bound {
-    pub(crate) audience: Digest,
+    /// `None` if the cipher's key is that of one audience.
+    pub(crate) audience: Option<Digest>,
     pub(crate) request: Digest,
     pub(crate) principal: Option<Digest>,
 }
@@ -60,6 +63,8 @@ impl Room {
     pub(crate) const NONE: Self = Self { before: 0, after: 0 };
 }
 
+type WriteError = minicbor::encode::Error<std::convert::Infallible>;
+
 impl NewClaims<'_> {
     /// Returns the padded claims behind `room.before` zero bytes, in a vector that takes `room.after` more
     /// bytes without moving.
@@ -80,23 +85,17 @@ impl NewClaims<'_> {
         bytes
     }
 
-    fn write(
-        &self,
-        to: &mut Encoder<Vec<u8>>,
-    ) -> Result<(), minicbor::encode::Error<std::convert::Infallible>> {
+    fn write(&self, to: &mut Encoder<Vec<u8>>) -> Result<(), WriteError> {
         to.array(ELEMENTS)?.u32(FORMAT)?.u64(self.issued_at)?.u32(self.ttl)?.u64(self.call.born)?;
         match self.call.deadline {
             Some(deadline) => to.u64(deadline)?,
             None => to.null()?,
         };
         to.bytes(self.call.id.as_bytes())?.bytes(self.call.secret.as_bytes())?.u16(self.call.leg)?;
-        to.u32(self.tool_version)?
-            .bytes(&self.bound.audience.to_bytes())?
-            .bytes(&self.bound.request.to_bytes())?;
-        match self.bound.principal {
-            Some(principal) => to.bytes(&principal.to_bytes())?,
-            None => to.null()?,
-        };
+        to.u32(self.tool_version)?;
+        write_digest(to, self.bound.audience)?;
+        write_digest(to, Some(self.bound.request))?;
+        write_digest(to, self.bound.principal)?;
         to.bytes(self.payload)?.ok()
     }
 }
@@ -106,7 +105,7 @@ impl Claims {
         let mut from = Decoder::new(bytes);
         let length = from.array().map_err(|_| Reason::Claims)?;
         // The format comes before anything that a later one may change, the number of elements included.
-        if from.u32().map_err(|_| Reason::Claims)? != FORMAT {
+        if !(OLDEST_FORMAT..=FORMAT).contains(&from.u32().map_err(|_| Reason::Claims)?) {
             return Err(Reason::Format);
         }
         if length != Some(ELEMENTS) {
@@ -129,12 +128,19 @@ impl Claims {
         let call = Call { id, secret, born, deadline, leg: from.u16()?, nonce: None };
         let tool_version = from.u32()?;
         let bound = Bound {
-            audience: Digest::from_bytes(sixteen(from)?),
+            audience: nullable(from, sixteen)?.map(Digest::from_bytes),
             request: Digest::from_bytes(sixteen(from)?),
             principal: nullable(from, sixteen)?.map(Digest::from_bytes),
         };
         let payload = from.bytes()?.to_vec();
         Ok(Self { issued_at, ttl, call, tool_version, bound, payload })
+    }
+}
+
+fn write_digest(to: &mut Encoder<Vec<u8>>, digest: Option<Digest>) -> Result<(), WriteError> {
+    match digest {
+        Some(digest) => to.bytes(&digest.to_bytes())?.ok(),
+        None => to.null()?.ok(),
     }
 }
 

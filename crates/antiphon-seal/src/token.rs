@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use zeroize::Zeroizing;
 
-use crate::binding::{Binding, Late, verify};
+use crate::binding::{AudienceProof, Binding, Late, verify};
 use crate::call::{Call, Opened, unix_seconds};
 use crate::cipher::{Plaintext, Purpose, RingCipher};
 use crate::claims::{Claims, NewClaims, Room};
@@ -152,7 +152,7 @@ impl Sealer {
         now: SystemTime,
         limit: usize,
     ) -> Result<String, SealError> {
-        let audience = call.secret.audience_digest(&self.audience);
+        let audience = self.audience_proof().digest(&call.secret);
         let claims = NewClaims {
             issued_at: unix_seconds(now),
             ttl: u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX),
@@ -258,6 +258,14 @@ impl Sealer {
         self.open_unlimited(stored, &binding, Late::Refused, now).map(|opened| opened.call)
     }
 
+    /// Returns the proof of the audience: a ring has a key for each audience, a codec knows none.
+    fn audience_proof(&self) -> AudienceProof<'_> {
+        match &self.seal {
+            Seal::Ring(_) => AudienceProof::Key,
+            Seal::Codec(_) => AudienceProof::Digest(&self.audience),
+        }
+    }
+
     fn open_until(
         &self,
         token: &str,
@@ -286,7 +294,7 @@ impl Sealer {
         if claims.issued_at < plaintext.min_issued_at {
             return Err(OpenError::of_call(Reason::MinIat, claims.call.id));
         }
-        verify(claims, binding, &self.audience, late, now)
+        verify(claims, binding, self.audience_proof(), late, now)
     }
 }
 

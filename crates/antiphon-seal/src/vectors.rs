@@ -11,8 +11,11 @@ use crate::cipher::Aes256GcmSiv;
 use crate::secret::Digest;
 use crate::{Binding, Call, CallId, CallSecret, KeyRing, Principal, Sealer, SecretKey};
 
-const TOKEN: &str = "r1.Hc-bE6ChoqOkpaanqKmqq0iJd-mD_C024y6BVcdlw-x2ff8zCUI3WvcFczGj5n4pz39d5edE_yv83Fg9WqdCmoLNyVmf2EiKZvAmPPqm\
-                     FYERcYnwqDchoG4z_CdCCeeDoVOEBG3ODGLgw4xGBHaxL8dc09ul5fG3oWPprovYK8yqIhmY7urcLpw_glQdcqLQFoZs-f1aOX0en8JR5qoQjQ";
+const TOKEN: &str = "r1.Hc-bE6ChoqOkpaanqKmqq4y7YKP_biWhTIZVvaaMgVdcqXgEYxD4mf2l_Q8rZmGpEIffUUoilPdHC7KO0KSh-W-LrkOFBqx6EGCLqHyIQ5sy\
+                     --oC1LwdyY8tpAhH730WPelzcOvEAzrNGAIHtGD8aFD-dLs9TXTzl7iFiI_FxFRS7eA0VZ6FYiAIN6SKCQGAAVR3oSW_EzBNgSt206-sKQ";
+/// The same in format 1, with the digest of the audience.
+const TOKEN_OF_FORMAT_1: &str = "r1.Hc-bE6ChoqOkpaanqKmqq0iJd-mD_C024y6BVcdlw-x2ff8zCUI3WvcFczGj5n4pz39d5edE_yv83Fg9WqdCmoLNyVmf2EiKZvAmPPqm\
+     FYERcYnwqDchoG4z_CdCCeeDoVOEBG3ODGLgw4xGBHaxL8dc09ul5fG3oWPprovYK8yqIhmY7urcLpw_glQdcqLQFoZs-f1aOX0en8JR5qoQjQ";
 const ARGUMENTS: &str = r#"{"b":[1.50,true,null],"a":"\u00e9"}"#;
 const PAYLOAD: &[u8] = br#"{"n":1}"#;
 const ISSUED_AT: u64 = 1_800_000_000;
@@ -62,15 +65,19 @@ fn a_token_has_exactly_these_bytes() {
 }
 
 #[test]
-fn a_known_token_opens() {
+fn a_known_token_of_each_format_opens() {
     let alice = alice();
-    let opened = sealer().open(TOKEN, &binding(&alice), at(ISSUED_AT + 5)).unwrap();
-    assert_eq!(opened.payload, PAYLOAD);
-    assert_eq!(opened.call.id().to_string(), "11".repeat(16));
-    assert_eq!(opened.call.secret().as_bytes(), &[0x22; 16]);
-    assert_eq!((opened.call.born(), opened.call.leg(), opened.tool_version), (ISSUED_AT - 10, 2, 7));
-    assert_eq!(opened.call.deadline(), Some(ISSUED_AT + 86_400));
-    assert_eq!((opened.expired, opened.accepted_until), (false, ISSUED_AT + 600));
+    let check = |token: &str| {
+        let opened = sealer().open(token, &binding(&alice), at(ISSUED_AT + 5)).unwrap();
+        assert_eq!(opened.payload, PAYLOAD);
+        assert_eq!(opened.call.id().to_string(), "11".repeat(16));
+        assert_eq!(opened.call.secret().as_bytes(), &[0x22; 16]);
+        assert_eq!((opened.call.born(), opened.call.leg(), opened.tool_version), (ISSUED_AT - 10, 2, 7));
+        assert_eq!(opened.call.deadline(), Some(ISSUED_AT + 86_400));
+        assert_eq!((opened.expired, opened.accepted_until), (false, ISSUED_AT + 600));
+    };
+    check(TOKEN);
+    check(TOKEN_OF_FORMAT_1);
 }
 
 /// The first vectors of RFC 8452, appendix C.2, through the same cipher and call as tokens.

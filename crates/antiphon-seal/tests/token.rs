@@ -295,10 +295,24 @@ fn a_codec_that_opens_something_else_gets_nowhere() {
         changed[at] = byte;
         changed
     };
-    assert_eq!(claims[..2], [0x8d, 1], "an array of thirteen, format 1");
-    try_claims(changed(1, 2), "format");
+    assert_eq!(claims[..2], [0x8d, 2], "an array of thirteen, format 2");
+    try_claims(changed(1, 1), "ok");
+    try_claims(changed(1, 0), "format");
+    try_claims(changed(1, 3), "format");
+    try_claims(without_audience(&claims), "audience");
     try_claims(changed(0, 0x8e), "claims");
     try_claims(changed(0, 0x9f), "claims");
     try_claims(changed(0, 0xad), "claims");
     try_claims(changed(claims.len() - 1, 1), "claims");
+}
+
+/// Returns the claims with `null` in the place of the audience's digest, as a ring writes them.
+fn without_audience(claims: &[u8]) -> Vec<u8> {
+    // Head and format (2), three times and `null` (5 + 3 + 5 + 1), call id and secret (34), leg and tool version (2).
+    let at = 52;
+    assert_eq!(claims[at], 0x50, "the digest of 16 bytes");
+    let mut changed = [&claims[..at], &[0xf6], &claims[at + 17..]].concat();
+    let end = changed.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    changed.resize(end.next_multiple_of(64), 0);
+    changed
 }

@@ -209,9 +209,9 @@ async fn a_codec_is_not_trusted_with_claims() {
         ("another audience", state_of(&other), "reason=\"audience\""),
         ("nothing", String::new(), "reason=\"claims\""),
         ("zeros", "00".repeat(64), "reason=\"claims\""),
-        ("another format", format!("8d02{}", "00".repeat(62)), "reason=\"format\""),
+        ("another format", format!("8d03{}", "00".repeat(62)), "reason=\"format\""),
         ("an endless array", format!("9f01{}", "00".repeat(62)), "reason=\"claims\""),
-        ("a long byte string", format!("8d01{}5affffffff", "00".repeat(4)), "reason=\"claims\""),
+        ("a long byte string", format!("8d02{}5affffffff", "00".repeat(4)), "reason=\"claims\""),
         ("no hexadecimal", "xyz".to_owned(), "the codec did not open a state"),
     ] {
         let spoil = |retry: &mut Value| retry["params"]["requestState"] = json!(forged);
