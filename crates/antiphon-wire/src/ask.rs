@@ -3,7 +3,7 @@
 use crate::{
     AskSupport, CreateMessageParams, FormSchema, Meta,
     members::{Object, name_used_twice},
-    method,
+    method, plain_text,
     walk::walked,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
@@ -145,6 +145,29 @@ impl InputRequest {
             Self::ListRoots { .. } => method::ROOTS_LIST,
             Self::Unknown(ask) => &ask.method,
         }
+    }
+
+    /// Returns the input request as JSON, with the same text as its serialization.
+    ///
+    /// # Errors
+    /// An error if a part cannot be written as JSON. A form can always be written.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        let Self::Elicit(ElicitRequest::Form { message, requested_schema }) = self else {
+            return serde_json::to_string(self);
+        };
+        // serde_json writes each byte of each name by itself, and a server writes a form on every leg of a call.
+        const BEGIN: &str = r#"{"method":"elicitation/create","params":{"mode":"form","message":"#;
+        const SCHEMA: &str = r#","requestedSchema":"#;
+        let schema = requested_schema.text();
+        let quotes_and_braces = 4;
+        let length = BEGIN.len() + message.len() + SCHEMA.len() + schema.len() + quotes_and_braces;
+        let mut json = String::with_capacity(length);
+        json.push_str(BEGIN);
+        plain_text::push(&mut json, message);
+        json.push_str(SCHEMA);
+        json.push_str(schema);
+        json.push_str("}}");
+        Ok(json)
     }
 
     /// Returns the support that a client must have declared to receive this input request; none for an

@@ -5,6 +5,7 @@
 
 use crate::walk::{plain, walked};
 use serde::{Serialize as _, Serializer};
+use serde_json::Value;
 
 /// Writes the text, with the same result as its own `serialize`.
 pub(crate) fn write<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -17,12 +18,25 @@ pub(crate) fn write<S: Serializer>(text: &Option<String>, serializer: S) -> Resu
     text.serialize(serializer)
 }
 
+/// Appends the text as a JSON string, as serde_json writes it.
+pub(crate) fn push(json: &mut String, text: &str) {
+    if plain(text.as_bytes()) == text.len() {
+        push_quoted(json, text);
+    } else {
+        json.push_str(&Value::from(text).to_string());
+    }
+}
+
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    quoted.push_str(text);
-    quoted.push('"');
+    push_quoted(&mut quoted, text);
     quoted
+}
+
+fn push_quoted(json: &mut String, text: &str) {
+    json.push('"');
+    json.push_str(text);
+    json.push('"');
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 
 use antiphon_wire::{
     AcknowledgedParams, CallToolResult, CancelledParams, Choice, CompleteParams, CompleteResult, Completion,
-    CompletionArgument, CompletionContext, CompletionReference, FieldKind, FormField, FormSchema, Incoming,
-    InputRequest, InputRequests, ListChangedParams, ListenParams, ListenResult, LogLevel, LogMessageParams,
-    Meta, Outcome, ProgressParams, ProgressToken, RequestId, ResourceUpdatedParams, Role, SubscriptionFilter,
-    TextFormat, header, write_request,
+    CompletionArgument, CompletionContext, CompletionReference, ElicitRequest, FieldKind, FormField,
+    FormSchema, Incoming, InputRequest, InputRequests, ListChangedParams, ListenParams, ListenResult,
+    LogLevel, LogMessageParams, Meta, Outcome, ProgressParams, ProgressToken, RequestId,
+    ResourceUpdatedParams, Role, SubscriptionFilter, TextFormat, header, write_request,
 };
 use proptest::collection::{btree_map, hash_set, vec};
 use proptest::option;
@@ -211,6 +211,19 @@ proptest! {
         prop_assert_eq!(read.fields(), built.fields());
         prop_assert_eq!(read.beyond_subset(), built.beyond_subset());
         prop_assert_eq!(serde_json::to_string(&read).unwrap(), built.text());
+    }
+
+    #[test]
+    fn an_ask_as_json_is_its_serialization(message in any::<String>(), fields in fields()) {
+        let requested_schema = FormSchema::new(fields);
+        let url = "https://bank.example/pay".to_owned();
+        for ask in [
+            InputRequest::Elicit(ElicitRequest::Url { message: message.clone(), url }),
+            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }),
+            InputRequest::ListRoots { meta: None },
+        ] {
+            prop_assert_eq!(ask.to_json().unwrap(), serde_json::to_string(&ask).unwrap());
+        }
     }
 
     #[test]

@@ -53,10 +53,7 @@ impl PreparedAsk {
         if let InputRequest::Elicit(elicit) = &request {
             check_elicit(elicit)?;
         }
-        // Most questions fit without a second allocation.
-        let mut text = Vec::with_capacity(512);
-        serde_json::to_writer(&mut text, &request).map_err(|fault| fault.to_string())?;
-        let text = String::from_utf8(text).map_err(|fault| fault.to_string())?;
+        let text = request.to_json().map_err(|fault| fault.to_string())?;
         Ok(Self { request, text, until: None })
     }
 }
