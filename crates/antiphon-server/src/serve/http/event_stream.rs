@@ -72,7 +72,7 @@ impl EventSource for EventStream {
                 ready!(rang);
                 Poll::Ready(Some(Bytes::from_static(b":\n\n")))
             }
-            State::Ending(HttpReply::Json(reply)) => Poll::Ready(Some(event(&reply.body))),
+            State::Ending(HttpReply::Json { message, .. }) => Poll::Ready(Some(event(&message.body))),
             // A request that is rejected before its message is read has sent nothing.
             State::Ending(_) | State::Ended => Poll::Ready(None),
         }

@@ -10,7 +10,7 @@ use crate::{
         rejection::Rejection,
     },
 };
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::Bytes;
 
 /// The reply to one HTTP request.
@@ -20,32 +20,49 @@ pub(crate) enum HttpReply {
     /// The message was a notification or a response: 202 without a body.
     Accepted,
     /// A JSON-RPC response.
-    Json(ReplyMessage),
+    Json {
+        message: ReplyMessage,
+        /// An empty map for the header fields of the response.
+        fields: HeaderMap,
+    },
     /// A status without a body.
     Empty(StatusCode),
     /// A complete HTTP response: of a session, or the metadata of the resource.
     Response(Box<Response<ReplyBody>>),
 }
 
+/// The maximum number of fields of a map that is used again: the connection keeps the map.
+const REUSED_FIELDS: usize = 32;
+
 impl HttpReply {
+    /// Returns the reply with this JSON-RPC response.
+    pub(crate) fn json(message: ReplyMessage) -> Self {
+        Self::Json { message, fields: HeaderMap::new() }
+    }
+
+    /// Uses the map of the request's header fields again, whose values are not needed any more. hyper keeps the map of each
+    /// response for the next request of its connection, and it has room for its fields then.
+    pub(crate) fn reuse(&mut self, mut request_fields: HeaderMap) {
+        if let Self::Json { fields, .. } = self
+            && request_fields.capacity() <= REUSED_FIELDS
+        {
+            request_fields.clear();
+            *fields = request_fields;
+        }
+    }
+
     /// Returns the response that holds this reply as a whole.
     pub(crate) fn into_response(self, options: &HttpOptions) -> Response<ReplyBody> {
         match self {
             Self::Rejection(rejection) => text_response(&rejection),
             Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
-            Self::Json(reply) => {
-                let status = reply.http_status();
-                let challenge = match reply.kind() {
-                    ReplyKind::InsufficientScope(needed) => {
-                        Some(scope_challenge(options.auth.as_ref(), needed))
-                    }
-                    _ => None,
-                };
-                let mut response = json_response(reply.body.into());
-                *response.status_mut() = status;
-                if let Some(challenge) = challenge {
-                    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            Self::Json { message, mut fields } => {
+                fields.insert(header::CONTENT_TYPE, application_json());
+                if let ReplyKind::InsufficientScope(needed) = message.kind() {
+                    fields.insert(header::WWW_AUTHENTICATE, scope_challenge(options.auth.as_ref(), needed));
                 }
+                let mut response = with_status(message.http_status(), message.body);
+                *response.headers_mut() = fields;
                 response
             }
             Self::Empty(status) => with_status(status, Vec::new()),
@@ -57,8 +74,12 @@ impl HttpReply {
 /// Returns a response with status 200 and this JSON body.
 pub(crate) fn json_response(body: Bytes) -> Response<ReplyBody> {
     let mut response = with_status(StatusCode::OK, body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, application_json());
     response
+}
+
+fn application_json() -> HeaderValue {
+    HeaderValue::from_static("application/json")
 }
 
 /// Returns a response whose body is an event stream.

@@ -180,10 +180,11 @@ impl<S: MessageService> HttpService<S> {
         B::Error: Into<BoxBodyError>,
     {
         async move {
-            let reply = self.checked_reply(&mut parts, pin!(body), address, &outbox).await;
+            let mut reply = self.checked_reply(&mut parts, pin!(body), address, &outbox).await;
             if let HttpReply::Rejection(rejection) = &reply {
                 rejection.log(&self.shared.refusals, self.shared.server.now());
             }
+            reply.reuse(parts.headers);
             reply
         }
     }
@@ -231,7 +232,7 @@ impl<S: MessageService> HttpService<S> {
             Ok(Received::Notification(_)) => return HttpReply::Accepted,
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = legacy else {
-                    return HttpReply::Json(without_session(message).into());
+                    return HttpReply::json(without_session(message).into());
                 };
                 return Box::pin(legacy.without_session(
                     message,
@@ -241,31 +242,31 @@ impl<S: MessageService> HttpService<S> {
                 .await;
             }
             Err(reply) => {
-                let Some(legacy) = legacy else { return HttpReply::Json(reply) };
+                let Some(legacy) = legacy else { return HttpReply::json(reply) };
                 let batch = Box::pin(legacy.batch_without_session(
                     &body,
                     authorized.caller(parts).with_outbox(outbox),
                     &parts.headers,
                 ));
-                return batch.await.unwrap_or(HttpReply::Json(reply));
+                return batch.await.unwrap_or(HttpReply::json(reply));
             }
         };
         // The same snapshot for the check of the headers and for the call.
         let offers = server.offers();
         let param_headers = |target: &str| server.param_headers(&offers, request.method(), target);
         if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
-            return HttpReply::Json(ReplyMessage::error(Some(&request.id), &error));
+            return HttpReply::json(ReplyMessage::error(Some(&request.id), &error));
         }
         let caller = authorized.caller(parts).with_outbox(outbox);
         // In a box of its own, as in `call_tool`: an allocator is fast for up to a kilobyte, and all of it is larger.
         match Box::into_pin(boxed(|| server.call(&offers, &request, &caller))).await {
-            CallOutcome::Reply(reply) => HttpReply::Json(reply),
+            CallOutcome::Reply(reply) => HttpReply::json(reply),
             CallOutcome::Open(subscription) => {
                 // A subscription may stay open for days: the memory of its request is freed.
                 drop((request, offers));
                 drop((body, taken(parts)));
                 tokio::select! {
-                    reply = subscription => HttpReply::Json(reply),
+                    reply = subscription => HttpReply::json(reply),
                     // The stream is cut off, and the client opens another with a new token.
                     () = authorized.expired(server) => HttpReply::Rejection(token_expired()),
                 }

@@ -83,7 +83,7 @@ impl<S: MessageService> Endpoint<S> {
         if last.is_none_or(|last| last.stream == STANDALONE)
             && let Err(rejected) = open.session.may_listen(&authorized.caller(parts))
         {
-            return Ok(HttpReply::Json(rejected));
+            return Ok(HttpReply::json(rejected));
         }
         let reader = match last {
             None => open.streams.standalone().ok_or_else(|| {
@@ -120,7 +120,7 @@ impl<S: MessageService> Endpoint<S> {
             Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
             Ok(false) => HttpReply::Accepted,
-            Err(reply) => HttpReply::Json(reply),
+            Err(reply) => HttpReply::json(reply),
         }
     }
 
@@ -137,22 +137,22 @@ impl<S: MessageService> Endpoint<S> {
             }
             // The headers name a version that is no earlier one.
             message if !may_be_legacy(headers) => {
-                return HttpReply::Json(without_session(message).into());
+                return HttpReply::json(without_session(message).into());
             }
             Incoming::Request(request) => request,
             Incoming::Notification(_) => return HttpReply::Accepted,
             Incoming::Response(_) => {
                 let error =
                     ErrorObject::invalid_request("a response is of a session: Mcp-Session-Id is missing");
-                return HttpReply::Json(ReplyMessage::error(None, &error));
+                return HttpReply::json(ReplyMessage::error(None, &error));
             }
         };
         match check_legacy_version(headers, None) {
             Ok(version) => {
                 let version = version.unwrap_or(ProtocolVersion::V2025_03_26);
-                HttpReply::Json(self.server.call_without_session(request, version, caller).await)
+                HttpReply::json(self.server.call_without_session(request, version, caller).await)
             }
-            Err(error) => HttpReply::Json(ReplyMessage::error(Some(&request.id), &error)),
+            Err(error) => HttpReply::json(ReplyMessage::error(Some(&request.id), &error)),
         }
     }
 
@@ -171,7 +171,7 @@ impl<S: MessageService> Endpoint<S> {
         match batch::receive_unanswered(body, |_| ()) {
             Ok(true) => {}
             Ok(false) => return Some(HttpReply::Accepted),
-            Err(error) => return Some(HttpReply::Json(ReplyMessage::error(None, &error))),
+            Err(error) => return Some(HttpReply::json(ReplyMessage::error(None, &error))),
         }
         let array = BatchService::Server(&self.server, &version).answer_all(body, &caller).await;
         Some(
@@ -191,7 +191,7 @@ impl<S: MessageService> Endpoint<S> {
                 Err(refused) => {
                     let full = refused.sessions_full();
                     if !full.is_some_and(|full| self.sessions.make_room(account, full)) {
-                        return HttpReply::Json(refused);
+                        return HttpReply::json(refused);
                     }
                 }
             }
@@ -203,7 +203,7 @@ impl<S: MessageService> Endpoint<S> {
             .and_then(|id| HeaderValue::from_str(&id).ok());
         let Some(id) = id else {
             tracing::error!("no id for a session: the operating system gave no random bytes");
-            return HttpReply::Json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
+            return HttpReply::json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
         };
         // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
         let mut response = json_response(reply.body.into());
@@ -217,7 +217,7 @@ impl<S: MessageService> Endpoint<S> {
         parts: &'a Parts,
         authorized: Authorized,
     ) -> Result<NamedSession<'a, S>, HttpReply> {
-        let bad = |error| HttpReply::Json(ReplyMessage::error(None, &error));
+        let bad = |error| HttpReply::json(ReplyMessage::error(None, &error));
         let id = single_or_none(&parts.headers, &MCP_SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
         let open = self.sessions.find(id).filter(|open| open.session.is_opened_by(&caller));
