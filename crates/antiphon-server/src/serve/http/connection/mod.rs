@@ -5,6 +5,7 @@ mod http2;
 mod read_ahead;
 mod serve;
 mod service;
+mod small_write;
 mod table;
 mod until;
 

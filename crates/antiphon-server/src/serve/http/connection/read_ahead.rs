@@ -6,7 +6,10 @@
 
 #![cfg_attr(not(feature = "http2"), allow(dead_code, reason = "the rest is for HTTP/2"))]
 
-use crate::serve::http::connection::table::{Connection, LargeHead};
+use crate::serve::http::connection::{
+    small_write::poll_write_pieces,
+    table::{Connection, LargeHead},
+};
 use std::{
     future::Future as _,
     io,
@@ -207,7 +210,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        let written = poll_write_pieces(Pin::new(&mut self.stream), cx, pieces);
         self.note(written)
     }
 
