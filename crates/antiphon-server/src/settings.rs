@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) promote_after: Option<Duration>,
     /// True after a warning that a step runs before a question outside of the needs.
     pub(crate) order_reported: Arc<AtomicBool>,
+    /// True after a first leg whose handler waited for more than I/O.
+    pub(crate) has_asked: Arc<AtomicBool>,
 }
 
 /// The protection of a call against a second run.

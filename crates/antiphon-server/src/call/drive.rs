@@ -153,7 +153,8 @@ impl<'f> Driver<'f> {
         Self {
             runtime,
             exchange,
-            tracks: false,
+            // Saves a poll: without a tracker, the handler would be polled again with one.
+            tracks: runtime.will_ask(),
             wait: None,
             time: None,
             step_grace: None,
@@ -182,7 +183,10 @@ impl<'f> Driver<'f> {
             }
             match next {
                 NextAction::PollAgain => continue,
-                NextAction::PollTracked => self.tracks = true,
+                NextAction::PollTracked => {
+                    self.tracks = true;
+                    self.runtime.note_asked();
+                }
                 NextAction::Yield => break,
                 NextAction::Suspend => return Poll::Ready(HandlerEnd::Suspended),
                 NextAction::End => return Poll::Ready(HandlerEnd::Stopped),

@@ -15,7 +15,10 @@ use antiphon_wire::escaped;
 use std::{
     cell::Cell,
     panic::Location,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Waker,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -32,6 +35,8 @@ pub(crate) struct LegRuntime {
     carrier: LegCarrier,
     /// The claim of this leg in the server's store, if it has one.
     claim: Option<Arc<ClaimedLeg>>,
+    /// In a first leg: true if an earlier call of the same tool has asked in its first leg.
+    has_asked: Option<Arc<AtomicBool>>,
 }
 
 thread_local! {
@@ -64,6 +69,7 @@ impl LegRuntime {
         server: Arc<Runtime>,
         carrier: LegCarrier,
         claim: Option<Arc<ClaimedLeg>>,
+        has_asked: Option<Arc<AtomicBool>>,
     ) -> Self {
         Self {
             leg: Mutex::new(leg),
@@ -72,6 +78,21 @@ impl LegRuntime {
             server,
             carrier,
             claim,
+            has_asked,
+        }
+    }
+
+    /// Returns true if the handler probably asks, as it did in an earlier call.
+    pub(crate) fn will_ask(&self) -> bool {
+        self.has_asked.as_ref().is_some_and(|has_asked| has_asked.load(Ordering::Relaxed))
+    }
+
+    /// Remembers that the handler asks.
+    pub(crate) fn note_asked(&self) {
+        if let Some(has_asked) =
+            self.has_asked.as_ref().filter(|has_asked| !has_asked.load(Ordering::Relaxed))
+        {
+            has_asked.store(true, Ordering::Relaxed);
         }
     }
 

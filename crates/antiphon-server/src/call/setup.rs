@@ -76,7 +76,13 @@ pub(crate) fn leg_context(
         promotion: promotion(server, leg),
         trace: TraceContext::of(leg.request.params.meta).map(Box::new),
         emitter: None,
-        runtime: LegRuntime::new(engine, Arc::clone(server), carrier, claim),
+        runtime: LegRuntime::new(
+            engine,
+            Arc::clone(server),
+            carrier,
+            claim,
+            (number == 1).then(|| Arc::clone(&leg.settings.has_asked)),
+        ),
     }
 }
 
