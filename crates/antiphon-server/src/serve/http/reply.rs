@@ -126,3 +126,32 @@ fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
 /// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestBodyUnread;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use antiphon_wire::ErrorObject;
+
+    #[test]
+    fn a_response_has_no_field_of_its_request() {
+        let check = |fields: usize, is_reused: bool| {
+            let mut request_fields = HeaderMap::new();
+            for number in 0..fields {
+                let name = format!("x-{number}").parse::<header::HeaderName>().unwrap();
+                request_fields.append(name.clone(), HeaderValue::from_static("secret"));
+                request_fields.append(name, HeaderValue::from_static("twice"));
+            }
+            let mut reply = HttpReply::json(ReplyMessage::error(None, &ErrorObject::internal()));
+            reply.reuse(request_fields);
+            let response = reply.into_response(&HttpOptions::default());
+            let has: Vec<_> = response.headers().iter().collect();
+            assert_eq!(has, [(&header::CONTENT_TYPE, &application_json())], "{fields}");
+            // A new map has room for few fields.
+            assert_eq!(response.headers().capacity() >= 12, is_reused, "{fields}");
+        };
+        check(0, false);
+        check(12, true);
+        // The connection would keep the memory of all these.
+        check(100, false);
+    }
+}
