@@ -371,6 +371,11 @@ impl Leg {
         self.call.as_ref()
     }
 
+    /// Returns the time at which the leg began, in Unix seconds: [`Setup::now`].
+    pub fn began(&self) -> u64 {
+        self.setup.now
+    }
+
     /// Returns the call, if it has begun.
     pub fn begun_call(&self) -> Option<&Call> {
         self.call.as_ref()

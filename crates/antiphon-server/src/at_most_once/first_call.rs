@@ -26,7 +26,7 @@ pub(crate) async fn first_call(
         tracing::error!(cause = %escaped(cause), "a call could not be sealed for the store");
         Refusal::Internal
     };
-    let call = server.begin_call().map_err(|fault| unsealed(&fault))?;
+    let call = server.begin_call(now).map_err(|fault| unsealed(&fault))?;
     let sealed = row.seal_call(&sealer, &call, now).map_err(|fault| unsealed(&fault))?;
     let record = StepRecord::ended(call_name(row.leg), sealed);
     match repeated(|| store.append(fence, &record)).await {

@@ -202,14 +202,18 @@ impl LegRuntime {
     /// Gives access to the leg after beginning the call.
     pub(crate) fn begun<R>(&self, act: impl FnOnce(&mut Leg) -> R) -> R {
         self.with(|leg| {
-            let _ = leg.call(|| self.begin());
+            let _ = self.call(leg);
             act(leg)
         })
     }
 
-    fn begin(&self) -> Result<Call, String> {
-        let known = self.claim.as_ref().and_then(|claim| claim.take_first_call());
-        known.map_or_else(|| self.server.begin_call().map_err(|fault| fault.to_string()), Ok)
+    /// Returns the call, and begins it if necessary: at the time of the leg. `None` if it cannot begin.
+    fn call<'l>(&self, leg: &'l mut Leg) -> Option<&'l Call> {
+        let began = UNIX_EPOCH + Duration::from_secs(leg.began());
+        leg.call(|| {
+            let known = self.claim.as_ref().and_then(|claim| claim.take_first_call());
+            known.map_or_else(|| self.server.begin_call(began).map_err(|fault| fault.to_string()), Ok)
+        })
     }
 
     /// Returns true if output is suppressed: an earlier leg already sent it, or the request was cancelled.
@@ -219,7 +223,7 @@ impl LegRuntime {
 
     /// Derives a value from the call, and begins the call if necessary; `None` if it cannot begin.
     pub(crate) fn with_call<T>(&self, make: impl FnOnce(&Call) -> T) -> Option<T> {
-        self.with(|leg| leg.call(|| self.begin()).map(make))
+        self.with(|leg| self.call(leg).map(make))
     }
 
     /// Derives a value from the call's secret.

@@ -31,7 +31,7 @@ use std::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::sync::watch;
 
@@ -100,9 +100,8 @@ impl Runtime {
         self.subscriptions.is_draining() || self.shed_when.as_ref().is_some_and(|sheds| sheds(&load()))
     }
 
-    /// Begins a call now.
-    pub(crate) fn begin_call(&self) -> Result<Call, EntropyError> {
-        let now = self.clock.now();
+    /// Begins a call at this time.
+    pub(crate) fn begin_call(&self, now: SystemTime) -> Result<Call, EntropyError> {
         // A deadline that overflows is none.
         Call::begin(now, self.call_timeout.and_then(|time| now.checked_add(time)))
     }
