@@ -156,9 +156,10 @@ impl AskSlot {
     }
 
     /// Returns the record of a question that leaves, the question, and its text if that was written already.
-    pub(super) fn into_asked(self) -> Option<(AskRecord, InputRequest, Option<String>)> {
-        let Question { request, text, .. } = self.question;
-        match self.phase {
+    pub(super) fn into_asked(self: Box<Self>) -> Option<(AskRecord, InputRequest, Option<String>)> {
+        // Taken from the box in parts: the whole is large.
+        let Self { question: Question { request, text, .. }, phase } = *self;
+        match phase {
             AskPhase::Asked { asked, reason: None, .. } => Some((asked, request, text)),
             AskPhase::Asked { asked, reason, .. } => {
                 Some((asked, with_reason(request, reason.as_deref()), None))

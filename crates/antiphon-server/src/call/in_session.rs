@@ -51,7 +51,7 @@ impl SessionPacing {
             // The last leg failed: the record counts how often.
             self.pacing = None;
             sleep(AFTER_A_FAULT).await;
-            return Ok(LegInput { record: Some(record), responses: None });
+            return Ok(LegInput { record: Some(Box::new(record)), responses: None });
         };
         if by_hand.urls_first
             && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
@@ -73,7 +73,7 @@ impl SessionPacing {
             let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
             asked.map_err(|fault| fault.refuse(server, target, id).after_steps(steps_done))?;
         }
-        Ok(LegInput { record: Some(record), responses: None })
+        Ok(LegInput { record: Some(Box::new(record)), responses: None })
     }
 }
 

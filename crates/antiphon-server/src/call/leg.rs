@@ -21,7 +21,7 @@ use crate::{
     request::{admit::Admitted, responses::received_responses},
     runtime::Runtime,
 };
-use antiphon_engine::{Leg as Engine, Purpose, Record};
+use antiphon_engine::{Leg as Engine, Purpose};
 use antiphon_store::mutant::is_mutant;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
@@ -38,9 +38,7 @@ pub(crate) async fn run<T: Send + 'static>(
     let mut input = match receive(server, admitted)? {
         LegStart::Enter(input) => input,
         // Boxed, because it would enlarge the future of every call.
-        LegStart::AskAgain(requests, record) => {
-            return Box::pin(ask_again(server, admitted, requests, record)).await;
-        }
+        LegStart::AskAgain(requests) => return Box::pin(ask_again(server, admitted, requests)).await,
     };
     let mut session = in_session::SessionPacing::default();
     loop {
@@ -90,7 +88,7 @@ enum LegStart {
     /// The handler runs.
     Enter(LegInput),
     /// Returned questions without a valid answer: only these are asked again.
-    AskAgain(antiphon_wire::InputRequests, Box<Record>),
+    AskAgain(antiphon_wire::InputRequests),
 }
 
 /// Asks questions again whose answers are not valid.
@@ -98,8 +96,8 @@ async fn ask_again<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
     requests: antiphon_wire::InputRequests,
-    record: Box<Record>,
 ) -> Result<LegResult<T>, Refusal> {
+    let record = admitted.take_record().unwrap_or_default();
     let permit = admitted.permit(requests)?;
     admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired)
 }
@@ -110,18 +108,15 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     }
     let is_lost = is_mutant("answer_lost") && admitted.leg_number().is_multiple_of(4);
     let responses = received_responses(admitted)?.filter(|_| !is_lost);
-    let Some(mut record) = admitted.take_record() else {
-        return Ok(LegStart::Enter(LegInput { record: None, responses }));
-    };
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
     let limits = in_session::carrier(server, admitted).limits(server.engine_limits());
-    let again = record.receive(admitted.call(), answer, &limits);
-    let again =
-        again.map_err(|stop| leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id()))?;
+    let again = admitted
+        .receive(answer, &limits)
+        .map_err(|stop| leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id()))?;
     Ok(if again.is_empty() {
-        LegStart::Enter(LegInput { record: Some(record), responses })
+        LegStart::Enter(LegInput { record: None, responses })
     } else {
-        LegStart::AskAgain(again, Box::new(record))
+        LegStart::AskAgain(again)
     })
 }
 
@@ -172,6 +167,7 @@ fn context(
     let purpose = if watches { Purpose::Observe } else { Purpose::Serve };
     let setup = setup(server, admitted, &carrier, purpose);
     let LegInput { record, responses } = input;
+    let record = record.map(|record| *record).or_else(|| admitted.take_record());
     let (engine, unverified) = match (admitted.take_call(), record) {
         (Some(call), record) => {
             let record = record.unwrap_or_default();

@@ -54,7 +54,7 @@ pub(crate) type HandlerFuture<T> = BoxFuture<'static, DriveResult<T>>;
 /// The input of a leg besides its request.
 #[derive(Default)]
 pub(crate) struct LegInput {
-    /// `None` on a first leg.
-    pub(crate) record: Option<Record>,
+    /// The record of the leg before, if the request did not bring it in its state. Boxed, because only sessions have one.
+    pub(crate) record: Option<Box<Record>>,
     pub(crate) responses: Option<InputResponses>,
 }

@@ -172,43 +172,40 @@ async fn call_tool(
             Err(round) => LegResult::InputRequired(round),
         });
     }
-    Ok(LegReply { result, claim }.map(|result| Ok(tool_result(server, registered, name, result))))
+    if let Ok(result) = &mut result
+        && let Some(error) = tool_error(server, registered, name, result)
+    {
+        *result = LegResult::Complete(error);
+    }
+    Ok(LegReply { result, claim })
 }
 
-/// Converts the failures of a tool to results, and checks a result against the tool's output schema.
-fn tool_result(
+/// Returns the result in the place of a failure of a tool, or of a result that does not fit the tool's output schema.
+fn tool_error(
     server: &Runtime,
     registered: &RegisteredTool,
     name: &str,
-    result: LegResult<CallToolResult>,
-) -> LegResult<CallToolResult> {
+    result: &mut LegResult<CallToolResult>,
+) -> Option<CallToolResult> {
     match result {
         LegResult::BadArguments(text) => {
-            LegResult::Complete(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
+            Some(CallToolResult::error(format!("Invalid arguments for tool {name}: {text}")))
         }
-        LegResult::Failed(Some(text)) => LegResult::Complete(CallToolResult::error(text)),
-        LegResult::Failed(None) => LegResult::Complete(failed(name)),
-        LegResult::NotFound => {
-            LegResult::Complete(CallToolResult::error(Error::resource_not_found().to_string()))
-        }
+        LegResult::Failed(text) => Some(text.take().map_or_else(|| failed(name), CallToolResult::error)),
+        LegResult::NotFound => Some(CallToolResult::error(Error::resource_not_found().to_string())),
         LegResult::Complete(result) => {
-            match registered.output.as_ref().and_then(|output| output.faults(&result)) {
-                None => LegResult::Complete(result),
-                Some(faults) => {
-                    tracing::error!(tool = ?escaped(name), faults = ?escaped(&faults).limit(CAUSE), "a result does not fit the output schema of its tool");
-                    let shown = || {
-                        CallToolResult::error(format!(
-                            "The result of the tool {name} does not fit its output schema: {faults}"
-                        ))
-                    };
-                    LegResult::Complete(if server.show_errors { shown() } else { failed(name) })
-                }
-            }
+            let faults = registered.output.as_ref()?.faults(result)?;
+            tracing::error!(tool = ?escaped(name), faults = ?escaped(&faults).limit(CAUSE), "a result does not fit the output schema of its tool");
+            let shown = || {
+                CallToolResult::error(format!(
+                    "The result of the tool {name} does not fit its output schema: {faults}"
+                ))
+            };
+            Some(if server.show_errors { shown() } else { failed(name) })
         }
-        other @ (LegResult::InputRequired(_)
-        | LegResult::Promoted(..)
-        | LegResult::Task(_)
-        | LegResult::Again(_)) => other,
+        LegResult::InputRequired(_) | LegResult::Promoted(..) | LegResult::Task(_) | LegResult::Again(_) => {
+            None
+        }
     }
 }
 

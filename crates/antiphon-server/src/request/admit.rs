@@ -11,7 +11,7 @@ use crate::{
     runtime::Runtime,
     settings::Settings,
 };
-use antiphon_engine::{AskRecord, Record};
+use antiphon_engine::{AskRecord, Limits, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
 use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames, escaped};
@@ -258,6 +258,18 @@ impl<'a> Admitted<'a> {
         self.opened.as_ref().map_or(0, |opened| opened.accepted_until)
     }
 
+    /// Receives the answers to questions of the record that came with the state. Returns questions that are asked again.
+    pub(crate) fn receive<'t>(
+        &mut self,
+        answer: impl Fn(&str) -> Option<&'t str>,
+        limits: &Limits,
+    ) -> Result<InputRequests, StopReason> {
+        match self.opened.as_mut().and_then(|opened| opened.record.as_mut()) {
+            Some(record) => record.receive(self.call.as_ref(), answer, limits),
+            None => Ok(InputRequests::new()),
+        }
+    }
+
     /// Takes the record that came with the state.
     pub(crate) fn take_record(&mut self) -> Option<Record> {
         self.opened.as_mut()?.record.take()
@@ -315,7 +327,7 @@ impl<'a> Admitted<'a> {
         let now = server.clock.now();
         let call = match self.call.take() {
             Some(call) => call,
-            None => server.begin_call().map_err(|fault| internal(&fault))?,
+            None => server.begin_call(now).map_err(|fault| internal(&fault))?,
         };
         let answer_timeout = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
         // A question of a task waits as long as the task exists.

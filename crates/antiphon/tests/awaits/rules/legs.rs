@@ -6,7 +6,11 @@ use antiphon::{
     server::{Migration, OnVersion},
     wire::LogLevel,
 };
-use std::time::Duration;
+use std::{
+    future::{Future as _, poll_fn},
+    pin::pin,
+    time::Duration,
+};
 
 #[tokio::test]
 async fn a_leg_ends_at_a_checkpoint_twice_and_passes_the_third() {
@@ -216,4 +220,26 @@ async fn a_spawned_task_ends_with_its_leg() {
         gate::soon(gone.recv()).await.unwrap();
     }
     assert!(gone.try_recv().is_err());
+}
+
+/// The first question of a tool costs a poll more, because most handlers return without one.
+#[tokio::test]
+async fn a_tool_that_has_asked_before_asks_in_one_poll() {
+    static POLLS: AtomicUsize = AtomicUsize::new(0);
+    let tool = tool!(|ctx| {
+        let mut asked = pin!(ctx.elicit::<Place>("Where?"));
+        let place = poll_fn(|cx| {
+            POLLS.fetch_add(1, SeqCst);
+            asked.as_mut().poll(cx)
+        });
+        Ok(place.await?.region)
+    });
+    let server = built(tool, |builder| builder.replay_check(ReplayCheck::Off));
+    for expected in [2, 1, 1] {
+        let mut call = ToolCall::new(json!({}));
+        let before = POLLS.load(SeqCst);
+        call.leg(&server, Value::Null).await;
+        assert_eq!(POLLS.load(SeqCst) - before, expected);
+        assert_eq!(result_text(&call.leg(&server, json!({"place": place("eu")})).await), "eu");
+    }
 }
