@@ -126,7 +126,7 @@ async fn writes_may_be_repeated(subject: &Subject) {
     }
 }
 
-/// Of two records with the same step and event, the first is stored.
+/// The first of two records with the same step and event is stored.
 async fn the_first_record_wins(subject: &Subject) {
     let store = &*subject.first;
     let fence = subject.granted(&subject.new_request()).await;

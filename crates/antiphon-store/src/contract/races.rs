@@ -24,7 +24,7 @@ pub async fn check_races(subject: &Subject) {
     }
 }
 
-/// Of many claims of one leg, and then of many takeovers, one is granted.
+/// Exactly one of many claims of one leg is granted, and then one of many takeovers.
 async fn claims_at_once(subject: &Subject) {
     let call = subject.new_request().call;
     for take_over in [false, true] {
@@ -49,7 +49,7 @@ async fn claims_at_once(subject: &Subject) {
     }
 }
 
-/// Of many records with one name, the first is stored, and the others get it.
+/// The first of many records with one name is stored, and the others get it.
 async fn records_at_once(subject: &Subject) {
     let fence = subject.granted(&subject.new_request()).await;
     let records: Vec<_> = (0..RUNNERS).map(|number| StepRecord::ended("pay", [number])).collect();

@@ -39,7 +39,7 @@ async fn the_contract() {
     assert_eq!(first.reach(), StoreReach::Fleet);
 }
 
-/// Without a clock of the test, leases end on the database's clock.
+/// Leases end on the database's clock if the test has none.
 #[tokio::test]
 async fn leases_end_on_the_clock_of_the_database() {
     let server = Server::start("postgres-clock");

@@ -97,7 +97,7 @@ async fn the_contract() {
     assert_eq!(first.reach(), StoreReach::Fleet);
 }
 
-/// Without a clock of the test, leases end on the server's clock, and two prefixes do not see each other.
+/// Leases end on the server's clock if the test has none, and two prefixes do not see each other.
 #[tokio::test]
 async fn leases_end_on_the_clock_of_the_server() {
     let server = Server::start("redis-clock", &[]);

@@ -96,7 +96,7 @@ async fn bytes_are_limited_but_an_update_is_never_refused() {
     assert_eq!(store.bytes(), 0, "all is gone, without a sweep");
 }
 
-/// Of many tasks that wait, the one that got a message is found.
+/// The one of many waiting tasks that got a message is found.
 #[tokio::test]
 async fn many_tasks_wait() {
     const TASKS: u16 = 10_000;

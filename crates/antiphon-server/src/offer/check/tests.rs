@@ -22,7 +22,7 @@ fn fault(tool: Tool) -> Option<String> {
     Server::builder("s", "1").tool(tool).build().err().map(|error| error.to_string())
 }
 
-/// Without the validator, a server refuses what it could not check, and names the keyword and the feature.
+/// A server without the validator refuses what it could not check, and names the keyword and the feature.
 #[test]
 fn a_tool_that_needs_the_validator_does_not_build() {
     let plain = Tool::new("plain", async |_: &Ctx, plain: Plain| plain.code);

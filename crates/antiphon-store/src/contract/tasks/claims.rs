@@ -68,7 +68,7 @@ async fn a_lease_holds_the_task(subject: &TaskSubject) {
     assert_eq!(subject.claim(task, 2).await, TaskClaim::Held { retry_after: LEASE / 2 }, "updated");
 }
 
-/// Nobody runs a task that pauses, also if a message comes.
+/// A task that pauses runs nowhere, also if a message comes.
 async fn a_pause_holds_the_task(subject: &TaskSubject) {
     let task = subject.created(Some(TTL)).await;
     let (fence, _) = subject.granted(task, 1).await;

@@ -29,7 +29,7 @@ impl TaskSubject {
     }
 }
 
-/// Of many creations of one task, one is the first; and no more tasks are created than the limit allows.
+/// Exactly one of many creations of one task is the first; and no more tasks are created than the limit allows.
 async fn creations_at_once(subject: &TaskSubject) {
     let (new, limits) = (subject.new_task(), TaskLimits::default());
     let created = join_all((0..AT_ONCE).map(|number| subject.in_turn(number).create(&new, &limits))).await;
@@ -55,7 +55,7 @@ async fn creations_at_once(subject: &TaskSubject) {
     assert_eq!(first, 3, "tasks of one owner at once");
 }
 
-/// Of many claims, and then of many takeovers, one is granted.
+/// Exactly one of many claims is granted, and then one of many takeovers.
 async fn claims_at_once(subject: &TaskSubject) {
     let task = subject.created(Some(TTL)).await;
     for round in 0..2 {
