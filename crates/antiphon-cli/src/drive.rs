@@ -9,7 +9,7 @@ use crate::{
     sanitize,
 };
 use antiphon::{
-    client::{Call, CallProgress, Client, ClientTask, Era, Finished, PendingCall, TaskShape},
+    client::{Call, CallProgress, Client, ClientTask, Era, Finished, PendingCall, TaskForm},
     wire::{ElicitRequest, InputRequest},
 };
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ pub(crate) async fn follow(mut task: ClientTask, answers: &AnswerFlags) -> Resul
         task.get().await?;
     }
     // The questions of a task have keys, unlike those of a session.
-    if task.handle().shape() != TaskShape::Session {
+    if task.handle().form() != TaskForm::Session {
         answers.set_keyed();
     }
     match task.wait().await {

@@ -9,8 +9,8 @@ use crate::{
         pending::PendingCall,
         rounds::Run,
         task::control::ClientTask,
+        task_form::TaskForm,
         task_handle::TaskHandle,
-        task_shape::TaskShape,
     },
     identity::ServerIdentity,
     lists::{
@@ -130,8 +130,8 @@ impl Client {
     /// A task of the server, by its id alone. Sends nothing. A [`TaskHandle`] also has the keys that were answered; without it, a
     /// question whose answer was sent may be asked once more.
     pub fn attach(&self, task_id: impl Into<String>) -> ClientTask {
-        let shape = if self.core().draft_tasks { TaskShape::Draft } else { TaskShape::Extension };
-        self.task(TaskHandle::of_id(self.server(), task_id.into(), shape))
+        let form = if self.core().draft_tasks { TaskForm::Draft } else { TaskForm::Extension };
+        self.task(TaskHandle::of_id(self.server(), task_id.into(), form))
     }
 
     /// The server: its target and, once a result named it, its name.

@@ -71,7 +71,7 @@
 //! With [`ClientBuilder::task_notifications`], calls that became tasks share one subscription (`session/task_stream`): the server
 //! reports their states, and they are polled once a minute only. If there are no reports, they are polled as usual.
 //!
-//! Servers speak about tasks in two further forms ([`TaskShape`]). In a session of 2025-11-25 the client asks for the task: it
+//! Servers speak about tasks in two further forms ([`TaskForm`]). In a session of 2025-11-25 the client asks for the task: it
 //! sends `task` with calls of the tools that require one, and with [`Client::begin`] of those that allow one, as the latest list
 //! says. If an unlisted tool is refused, the client lists the tools, and calls a tool that requires a task again as one. In the
 //! draft before the extension ([`ClientBuilder::draft_tasks`]), each call asks for a task. Methods, callbacks and errors are the
@@ -132,8 +132,8 @@ pub use call::{
     outcome::{CallProgress, Finished},
     pending::PendingCall,
     task::control::ClientTask,
+    task_form::TaskForm,
     task_handle::TaskHandle,
-    task_shape::TaskShape,
 };
 pub use cancel::CancelToken;
 pub use client::Client;

@@ -14,7 +14,7 @@ use crate::{
     session_questions,
     target::Target,
 };
-use antiphon::client::{Call, Client, ClientBuilder, PendingCall, TaskShape};
+use antiphon::client::{Call, Client, ClientBuilder, PendingCall, TaskForm};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path, time::Duration};
@@ -154,7 +154,7 @@ async fn connected(
         }
     }
     if let Outcome::Task { handle, .. } = &outcome {
-        if handle.shape() == TaskShape::Session {
+        if handle.form() == TaskForm::Session {
             console::hint(
                 "The task was made in a session, which has ended: not every server finds it again.",
             );

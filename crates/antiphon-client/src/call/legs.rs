@@ -6,7 +6,7 @@ use crate::{
         definition::{Call, CallKind},
         outcome::{Final, Leg},
         pending::Outgoing,
-        task_shape::TaskShape,
+        task_form::TaskForm,
         url_required::round_of_urls,
     },
     lists::tools::ServerTools,
@@ -81,12 +81,12 @@ impl Legs<'_> {
     /// > A client that receives `CreateTaskResult` in response to an unsupported request type **MUST** interpret this as an
     /// > invalid response to the request.
     fn declared_task<T>(&self, call: &Call, leg: Leg<T>) -> Result<Leg<T>, RequestFault> {
-        let Leg::Task(created, shape) = leg else { return Ok(leg) };
+        let Leg::Task(created, form) = leg else { return Ok(leg) };
         let connection = &self.tools.lists.connection;
         // The other forms of tasks are read only if the request asked for a task.
-        let is_declared = shape != TaskShape::Extension || connection.current_session().is_none();
+        let is_declared = form != TaskForm::Extension || connection.current_session().is_none();
         if call.kind() == CallKind::Tool && connection.core.tasks && is_declared {
-            return Ok(Leg::Task(created, shape));
+            return Ok(Leg::Task(created, form));
         }
         Err(task_fault(call.kind(), Some(created.task.task_id)))
     }
@@ -117,17 +117,15 @@ impl Legs<'_> {
         }
         let result = sent.reply?;
         let leg: Leg<T> = match (read_leg(call.kind(), &result), sent.task) {
-            (Err(RequestFault::Task { id }), Some(shape)) => match LegacyCreateTaskResult::of(&result) {
-                Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), shape),
+            (Err(RequestFault::Task { id }), Some(form)) => match LegacyCreateTaskResult::of(&result) {
+                Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), form),
                 None => return Err(RequestFault::Task { id }),
             },
             // A session knows no `resultType`: the members of the extension beside the task mean nothing there.
-            (Ok(leg @ Leg::Task(..)), Some(TaskShape::Session)) => {
-                match LegacyCreateTaskResult::of(&result) {
-                    Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), TaskShape::Session),
-                    None => leg,
-                }
-            }
+            (Ok(leg @ Leg::Task(..)), Some(TaskForm::Session)) => match LegacyCreateTaskResult::of(&result) {
+                Some(created) => Leg::Task(CreateTaskResult::new(created.task.task), TaskForm::Session),
+                None => leg,
+            },
             (leg, _) => leg?,
         };
         if let Leg::Complete(result) = &leg
@@ -143,17 +141,17 @@ impl Legs<'_> {
         // The era, which decides the form, may be detected by this very request.
         let task = Mutex::new(None);
         let write = |id: &RequestId, meta| {
-            let shape = self.wanted_task(call);
-            *task.lock().unwrap_or_else(PoisonError::into_inner) = shape;
+            let form = self.wanted_task(call);
+            *task.lock().unwrap_or_else(PoisonError::into_inner) = form;
             let ttl = call.options().task_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-            write_leg(call, with, shape.map(|_| TaskMetadata::new(ttl)), id, meta)
+            write_leg(call, with, form.map(|_| TaskMetadata::new(ttl)), id, meta)
         };
         let reply = self.tools.lists.connection.request(spec, &write).await;
         SentCall { reply, task: task.into_inner().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// The form of the task that the call asks for; `None` if it asks for none. In the extension, the server decides.
-    fn wanted_task(&self, call: &Call) -> Option<TaskShape> {
+    fn wanted_task(&self, call: &Call) -> Option<TaskForm> {
         let connection = &self.tools.lists.connection;
         if !connection.core.tasks {
             return None;
@@ -164,13 +162,11 @@ impl Legs<'_> {
             // > If `execution.taskSupport` is not present or `"forbidden"`, clients **MUST NOT** attempt to invoke the tool as a
             // > task.
             Some(session) => match support {
-                Some(TaskSupport::Required) if session.has_tasks() => Some(TaskShape::Session),
-                Some(TaskSupport::Optional) if session.has_tasks() && self.by_hand => {
-                    Some(TaskShape::Session)
-                }
+                Some(TaskSupport::Required) if session.has_tasks() => Some(TaskForm::Session),
+                Some(TaskSupport::Optional) if session.has_tasks() && self.by_hand => Some(TaskForm::Session),
                 _ => None,
             },
-            None => self.asks_as_draft(call.name()).then_some(TaskShape::Draft),
+            None => self.asks_as_draft(call.name()).then_some(TaskForm::Draft),
         }
     }
 
@@ -237,7 +233,7 @@ impl Legs<'_> {
 struct SentCall {
     reply: Result<Box<RawValue>, RequestFault>,
     /// The form of the task that it asked for.
-    task: Option<TaskShape>,
+    task: Option<TaskForm>,
 }
 
 fn read_leg<T: Final>(called: CallKind, result: &RawValue) -> Result<Leg<T>, RequestFault> {

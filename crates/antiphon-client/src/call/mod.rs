@@ -10,7 +10,7 @@ pub(crate) mod outcome;
 pub(crate) mod pending;
 pub(crate) mod rounds;
 pub(crate) mod task;
+pub(crate) mod task_form;
 pub(crate) mod task_handle;
-pub(crate) mod task_shape;
 pub(crate) mod time_limit;
 pub(crate) mod url_required;

@@ -1,8 +1,6 @@
 //! The outcomes of legs and calls.
 
-use crate::call::{
-    definition::CallKind, pending::PendingCall, task_handle::TaskHandle, task_shape::TaskShape,
-};
+use crate::call::{definition::CallKind, pending::PendingCall, task_form::TaskForm, task_handle::TaskHandle};
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, GetPromptResult, InputRequiredResult, Outcome, OutcomeFault,
     ReadResourceResult,
@@ -103,7 +101,7 @@ pub(crate) enum Leg<T> {
     /// Asks, state, or both.
     InputRequired(InputRequiredResult),
     /// The call became a task of this form.
-    Task(CreateTaskResult, TaskShape),
+    Task(CreateTaskResult, TaskForm),
 }
 
 impl<T: DeserializeOwned> Leg<T> {
@@ -111,7 +109,7 @@ impl<T: DeserializeOwned> Leg<T> {
         match Outcome::read(result)? {
             Outcome::Complete(result) => Ok(Self::Complete(result)),
             Outcome::InputRequired(result) => Ok(Self::InputRequired(result)),
-            Outcome::Task(created) => Ok(Self::Task(created, TaskShape::Extension)),
+            Outcome::Task(created) => Ok(Self::Task(created, TaskForm::Extension)),
             // > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
             _ => Err(OutcomeFault::UnknownResultType("one of a newer version".into())),
         }
@@ -123,7 +121,7 @@ impl<T> Leg<T> {
         match self {
             Self::Complete(result) => Leg::Complete(name(result)),
             Self::InputRequired(result) => Leg::InputRequired(result),
-            Self::Task(created, shape) => Leg::Task(created, shape),
+            Self::Task(created, form) => Leg::Task(created, form),
         }
     }
 }

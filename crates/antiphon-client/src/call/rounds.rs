@@ -15,8 +15,8 @@ use crate::{
         outcome::{CallProgress, Final, Finished, Leg},
         pending::{NotReady, Outgoing, PendingCall},
         task::{end::cancel_after_error, run::TaskRun},
+        task_form::TaskForm,
         task_handle::TaskHandle,
-        task_shape::TaskShape,
         time_limit::within,
         url_required::{is_url_round, keep_consents, urls_finished},
     },
@@ -34,7 +34,7 @@ const STATE_REFUSED: &str = "Invalid or expired requestState";
 enum Sent<T> {
     Done(T),
     Asked(Box<PendingCall>),
-    Task(Box<(Task, TaskShape)>),
+    Task(Box<(Task, TaskForm)>),
 }
 
 /// One call under way. It keeps the answers so far, so that an error can return them.
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
     /// Follows the task that the call became to its end.
     async fn follow<T: Final>(
         &mut self,
-        task: (Task, TaskShape),
+        task: (Task, TaskForm),
         answered: u32,
     ) -> Result<T, ClientErrorKind> {
         let handle = self.handle(&task);
@@ -152,9 +152,9 @@ impl<'a> Run<'a> {
         ended?.result(self.tools, Some(self.call.name())).await
     }
 
-    fn handle(&self, (task, shape): &(Task, TaskShape)) -> TaskHandle {
+    fn handle(&self, (task, form): &(Task, TaskForm)) -> TaskHandle {
         let round = self.pending.as_ref().map_or(0, PendingCall::round);
-        TaskHandle::of_created(self.core().identity(), self.call.name(), round, (task, *shape))
+        TaskHandle::of_created(self.core().identity(), self.call.name(), round, (task, *form))
     }
 
     /// Sends legs until there is a final result or a round of asks.
@@ -165,8 +165,8 @@ impl<'a> Run<'a> {
             let result = match self.leg().await? {
                 Leg::Complete(result) => return Ok(Sent::Done(result)),
                 Leg::InputRequired(result) => result,
-                Leg::Task(CreateTaskResult { task, .. }, shape) => {
-                    return Ok(Sent::Task(Box::new((task, shape))));
+                Leg::Task(CreateTaskResult { task, .. }, form) => {
+                    return Ok(Sent::Task(Box::new((task, form))));
                 }
             };
             let asks = result.input_requests().len();

@@ -1,7 +1,7 @@
 //! A task, as plain data.
 
 use crate::{
-    call::{format::must_be_known, task_shape::TaskShape},
+    call::{format::must_be_known, task_form::TaskForm},
     identity::ServerIdentity,
 };
 use antiphon_wire::{InputResponses, Task};
@@ -36,7 +36,7 @@ const FORMAT: u32 = 2;
 pub struct TaskHandle {
     server: ServerIdentity,
     task_id: String,
-    shape: TaskShape,
+    form: TaskForm,
     tool: Option<String>,
     round: u32,
     answered: BTreeSet<String>,
@@ -70,20 +70,20 @@ impl TaskHandle {
         server: ServerIdentity,
         tool: &str,
         round: u32,
-        (task, shape): (&Task, TaskShape),
+        (task, form): (&Task, TaskForm),
     ) -> Self {
-        let mut handle = Self::of_id(server, task.task_id.clone(), shape);
+        let mut handle = Self::of_id(server, task.task_id.clone(), form);
         (handle.tool, handle.round) = (Some(tool.to_owned()), round);
         handle.update(task);
         handle
     }
 
     /// A handle made from an id alone.
-    pub(crate) fn of_id(server: ServerIdentity, task_id: String, shape: TaskShape) -> Self {
+    pub(crate) fn of_id(server: ServerIdentity, task_id: String, form: TaskForm) -> Self {
         Self {
             server,
             task_id,
-            shape,
+            form,
             tool: None,
             round: 0,
             answered: BTreeSet::new(),
@@ -108,8 +108,8 @@ impl TaskHandle {
 
     /// The form in which the server spoke about the task: when it was made, and from the latest
     /// [`ClientTask::get`](crate::ClientTask::get) on. If the server speaks another form now, requests are sent in that form.
-    pub fn shape(&self) -> TaskShape {
-        self.shape
+    pub fn form(&self) -> TaskForm {
+        self.form
     }
 
     /// The tool that was called; `None` if the handle was made from an id alone.
@@ -171,8 +171,8 @@ impl TaskHandle {
     }
 
     /// Stores the form in which the server speaks about the task.
-    pub(crate) fn set_shape(&mut self, shape: TaskShape) {
-        self.shape = shape;
+    pub(crate) fn set_form(&mut self, form: TaskForm) {
+        self.form = form;
     }
 
     /// The state that the answers carry.
@@ -232,7 +232,7 @@ struct TaskHandleOut<'a> {
     version: u32,
     server: &'a ServerIdentity,
     task_id: &'a str,
-    shape: TaskShape,
+    form: TaskForm,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<&'a str>,
     round: u32,
@@ -257,7 +257,7 @@ struct TaskHandleIn {
     server: ServerIdentity,
     task_id: String,
     #[serde(default)]
-    shape: TaskShape,
+    form: TaskForm,
     #[serde(default)]
     tool: Option<String>,
     #[serde(default)]
@@ -294,7 +294,7 @@ impl Serialize for TaskHandle {
             version: FORMAT,
             server: &self.server,
             task_id: &self.task_id,
-            shape: self.shape,
+            form: self.form,
             tool: self.tool(),
             round: self.round,
             answered: &self.answered,
@@ -315,7 +315,7 @@ impl<'de> Deserialize<'de> for TaskHandle {
         Ok(Self {
             server: read.server,
             task_id: read.task_id,
-            shape: read.shape,
+            form: read.form,
             tool: read.tool,
             round: read.round,
             answered: read.answered,
@@ -334,7 +334,7 @@ impl fmt::Debug for TaskHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskHandle")
             .field("server", &self.server)
-            .field("shape", &self.shape)
+            .field("form", &self.form)
             .field("tool", &self.tool)
             .field("round", &self.round)
             .field("answered", &self.answered)
@@ -352,7 +352,7 @@ mod tests {
         json!({
             "server": {"target": "test"},
             "task_id": "s3cret-id",
-            "shape": "draft",
+            "form": "draft",
             "tool": "slow",
             "round": 2,
             "answered": ["a", "b"],
@@ -400,7 +400,7 @@ mod tests {
         let handle: TaskHandle =
             serde_json::from_value(json!({"server": {"target": "t"}, "task_id": "x"})).unwrap();
         let server = ServerIdentity::new("t", None);
-        assert_eq!(handle, TaskHandle::of_id(server, "x".into(), TaskShape::Extension));
+        assert_eq!(handle, TaskHandle::of_id(server, "x".into(), TaskForm::Extension));
         assert_eq!((handle.age(), handle.ttl()), (Duration::ZERO, None));
     }
 }

@@ -43,7 +43,7 @@ pub enum RequestFault {
         ask: Option<(String, String)>,
     },
     /// The server made a task of the request that this client did not ask for, and cannot follow: a task in an earlier form
-    /// ([`TaskShape`](crate::TaskShape)) although the request asked for none, or a task although the client did not declare
+    /// ([`TaskForm`](crate::TaskForm)) although the request asked for none, or a task although the client did not declare
     /// support ([`tasks(false)`](crate::ClientBuilder::tasks)). The task may still run: ask the person before the call is
     /// repeated.
     Task {

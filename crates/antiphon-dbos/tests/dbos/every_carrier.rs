@@ -3,7 +3,7 @@
 //! session of 2025-11-25. The questions, the results and the effects on the backend are the same.
 //!
 //! A further carrier is a variant of [`Carrier`], its place in `ALL`, its server in `Peer::start`, and its settings in `client`;
-//! the era in `is_session`, and the form of its tasks in `task_shape`.
+//! the era in `is_session`, and the form of its tasks in `task_form`.
 
 mod examples;
 
@@ -11,7 +11,7 @@ use self::examples::{Example, Reaction, Target, User, examples};
 use crate::{LIMIT, antiphon_program::antiphon, connect, folder::Folder, postgres_server};
 use antiphon::{
     client::{
-        Client, ClientError, Era, Mode, TaskShape,
+        Client, ClientError, Era, Mode, TaskForm,
         transport::{ChildCommand, ChildTransport, HttpTransport, Transport, memory},
     },
     serve::{
@@ -68,11 +68,11 @@ impl Carrier {
     }
 
     /// The form of the tasks; `None` without tasks.
-    fn task_shape(self) -> Option<TaskShape> {
+    fn task_form(self) -> Option<TaskForm> {
         match self {
-            Self::TaskMemory | Self::TaskSqlite | Self::TaskDbos => Some(TaskShape::Extension),
-            Self::TaskDraft => Some(TaskShape::Draft),
-            Self::TaskSession => Some(TaskShape::Session),
+            Self::TaskMemory | Self::TaskSqlite | Self::TaskDbos => Some(TaskForm::Extension),
+            Self::TaskDraft => Some(TaskForm::Draft),
+            Self::TaskSession => Some(TaskForm::Session),
             _ => None,
         }
     }
@@ -131,7 +131,7 @@ impl TaskPeer {
     }
 
     /// Panics unless the one call was one task in this form.
-    fn check(&self, shape: TaskShape, of: &str) {
+    fn check(&self, form: TaskForm, of: &str) {
         assert_eq!(self.server.task_metrics().created, 1, "{of} was no task");
         let received = self.received.lock().unwrap();
         let has = |method: &str| received.iter().any(|message| message["method"] == method);
@@ -141,13 +141,13 @@ impl TaskPeer {
         let is_extension = has("tasks/get") && !has("tasks/result") && !asks_for_task;
         let is_earlier = has("tasks/result") && !has("tasks/update") && asks_for_task;
         // In a session, the client answers with responses, and by the draft with requests.
-        let is_form = match shape {
-            TaskShape::Extension => is_extension && !has("initialize"),
-            TaskShape::Draft => is_earlier && !has("initialize"),
-            TaskShape::Session => is_earlier && has("initialize") && !has("tasks/input_response"),
+        let is_form = match form {
+            TaskForm::Extension => is_extension && !has("initialize"),
+            TaskForm::Draft => is_earlier && !has("initialize"),
+            TaskForm::Session => is_earlier && has("initialize") && !has("tasks/input_response"),
             _ => false,
         };
-        assert!(is_form, "{of} was no task as in {shape:?}: {received:?}");
+        assert!(is_form, "{of} was no task as in {form:?}: {received:?}");
     }
 }
 
@@ -320,10 +320,10 @@ async fn check(example: &Example, places: &Places) {
             (example.user.len(), example.done),
             "{carrier:?}: {outcome:?}"
         );
-        if let (Some(tasks), Some(shape), Target::Tool(name)) =
-            (&peer.tasks, carrier.task_shape(), example.target)
+        if let (Some(tasks), Some(form), Target::Tool(name)) =
+            (&peer.tasks, carrier.task_form(), example.target)
         {
-            tasks.check(shape, name);
+            tasks.check(form, name);
         }
         match &first {
             None => first = Some(outcome),

@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::client::{
-    Call, CallProgress, ClientBuilder, ClientError, ClientErrorKind, FormAsk, TaskHandle, TaskShape,
+    Call, CallProgress, ClientBuilder, ClientError, ClientErrorKind, FormAsk, TaskForm, TaskHandle,
 };
 use antiphon::wire::{ElicitResult, TaskStatus};
 use serde_json::{Value, json};
@@ -243,7 +243,7 @@ async fn a_draft_task_by_hand() {
     let client = fake.client(builder().draft_tasks(true).declare(antiphon::wire::AskSupport::ALL));
     let call = Call::tool("echo", ()).unwrap().task_ttl(Duration::from_secs(60));
     let CallProgress::Task(handle) = client.begin(call).await.unwrap() else { panic!("no task") };
-    assert_eq!((handle.shape(), handle.task_id()), (TaskShape::Draft, ID));
+    assert_eq!((handle.form(), handle.task_id()), (TaskForm::Draft, ID));
     assert_eq!(
         (handle.ttl(), handle.poll_interval()),
         (Some(Duration::from_secs(60)), Some(Duration::from_millis(100)))
@@ -251,7 +251,7 @@ async fn a_draft_task_by_hand() {
     assert_eq!(fake.requests()[0]["params"]["task"], json!({"ttl": 60000}));
     // In another process.
     let text = serde_json::to_string(&handle).unwrap();
-    assert!(text.contains(r#""shape":"draft""#), "{text}");
+    assert!(text.contains(r#""form":"draft""#), "{text}");
     let handle: TaskHandle = serde_json::from_str(&text).unwrap();
     let mut task = client.task(handle);
     assert_eq!(task.get().await.unwrap().task.status, TaskStatus::InputRequired);

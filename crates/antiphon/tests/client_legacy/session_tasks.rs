@@ -2,7 +2,7 @@
 
 use crate::scripted_server::{Peer, asks, builder, error, hello, notification, result};
 use antiphon::client::{
-    Call, CallProgress, Client, ClientBuilder, ClientError, FormAsk, TaskHandle, TaskShape,
+    Call, CallProgress, Client, ClientBuilder, ClientError, FormAsk, TaskForm, TaskHandle,
 };
 use antiphon::wire::{CallToolResult, TaskStatus};
 use serde_json::{Value, json};
@@ -306,9 +306,9 @@ async fn a_task_of_a_session_by_hand() {
     client.list_tools().await.unwrap();
     let call = Call::tool("research", json!({"topic": "ants"})).unwrap().task_ttl(Duration::from_secs(9));
     let CallProgress::Task(handle) = client.begin(call).await.unwrap() else { panic!("no task") };
-    assert_eq!((handle.shape(), handle.task_id()), (TaskShape::Session, ID));
+    assert_eq!((handle.form(), handle.task_id()), (TaskForm::Session, ID));
     let text = serde_json::to_string(&handle).unwrap();
-    assert!(text.contains(r#""version":2"#) && text.contains(r#""shape":"session""#), "{text}");
+    assert!(text.contains(r#""version":2"#) && text.contains(r#""form":"session""#), "{text}");
     let mut task = client.task(serde_json::from_str::<TaskHandle>(&text).unwrap());
     let state = task.get().await.unwrap();
     assert_eq!((state.task.status, task.questions().count()), (TaskStatus::InputRequired, 0));

@@ -3,7 +3,7 @@
 use antiphon::{
     Error, Form,
     client::{
-        Call, CallProgress, Client, ClientBuilder, FormAsk, Mode, TaskHandle, TaskShape, transport::memory,
+        Call, CallProgress, Client, ClientBuilder, FormAsk, Mode, TaskForm, TaskHandle, transport::memory,
     },
     serve::stdio::serve_streams,
     server::{Ctx, Server},
@@ -56,7 +56,7 @@ fn builder() -> ClientBuilder {
     Client::builder("my-host", "1.0")
 }
 
-async fn check(builder: ClientBuilder, lists: bool, shape: TaskShape) {
+async fn check(builder: ClientBuilder, lists: bool, form: TaskForm) {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let client = over(builder, &asked);
     if lists {
@@ -64,38 +64,34 @@ async fn check(builder: ClientBuilder, lists: bool, shape: TaskShape) {
     }
     let film = || Call::tool("film", json!({"title": "ants"})).unwrap().task_ttl(Duration::from_secs(3600));
     let result = client.call(film()).await.unwrap().into_tool().unwrap();
-    assert_eq!(result.first_text(), Some("ants.mp4 Where Where else"), "{shape:?}");
+    assert_eq!(result.first_text(), Some("ants.mp4 Where Where else"), "{form:?}");
     let questions = ["tools/call film Where?", "tools/call film Where else?"];
-    assert_eq!(*asked.lock().unwrap(), questions, "{shape:?}");
+    assert_eq!(*asked.lock().unwrap(), questions, "{form:?}");
     let broken = client.call_tool("broken", ()).await.unwrap();
-    assert!(broken.failed() && broken.first_text() == Some("no film"), "{shape:?}: {broken:?}");
+    assert!(broken.failed() && broken.first_text() == Some("no film"), "{form:?}: {broken:?}");
     // The handle is data, and another wait continues the task.
-    let CallProgress::Task(handle) = client.begin(film()).await.unwrap() else {
-        panic!("{shape:?}: no task")
-    };
-    assert_eq!(handle.shape(), shape);
+    let CallProgress::Task(handle) = client.begin(film()).await.unwrap() else { panic!("{form:?}: no task") };
+    assert_eq!(handle.form(), form);
     let handle: TaskHandle = serde_json::from_str(&serde_json::to_string(&handle).unwrap()).unwrap();
     let result = client.task(handle.clone()).wait().await.unwrap();
-    assert_eq!(result.first_text(), Some("ants.mp4 Where Where else"), "{shape:?}");
+    assert_eq!(result.first_text(), Some("ants.mp4 Where Where else"), "{form:?}");
     // To cancel a task that is over changes nothing.
     client.task(handle).cancel().await.unwrap();
-    let CallProgress::Task(handle) = client.begin(film()).await.unwrap() else {
-        panic!("{shape:?}: no task")
-    };
+    let CallProgress::Task(handle) = client.begin(film()).await.unwrap() else { panic!("{form:?}: no task") };
     client.task(handle.clone()).cancel().await.unwrap();
     let error = client.task(handle).wait().await.unwrap_err();
-    assert!(error.is_cancelled(), "{shape:?}: {error}");
+    assert!(error.is_cancelled(), "{form:?}: {error}");
     client.close().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_call_in_each_form() {
-    check(builder(), false, TaskShape::Extension).await;
-    check(builder().task_notifications(true), false, TaskShape::Extension).await;
-    check(builder().draft_tasks(true), false, TaskShape::Draft).await;
+    check(builder(), false, TaskForm::Extension).await;
+    check(builder().task_notifications(true), false, TaskForm::Extension).await;
+    check(builder().draft_tasks(true), false, TaskForm::Draft).await;
     // In a session, the list of tools says it, or the refusal does.
     for lists in [true, false] {
-        check(builder().mode(Mode::Legacy), lists, TaskShape::Session).await;
+        check(builder().mode(Mode::Legacy), lists, TaskForm::Session).await;
     }
 }
 
@@ -111,6 +107,6 @@ async fn a_task_of_the_draft_is_followed_in_the_form_of_its_handle() {
     assert_eq!(client.list_tasks().await.unwrap().len(), 0);
     let mut task = client.attach(id);
     task.get().await.unwrap();
-    assert_eq!(task.handle().shape(), TaskShape::Draft);
+    assert_eq!(task.handle().form(), TaskForm::Draft);
     assert_eq!(task.wait().await.unwrap().first_text(), Some("ants.mp4 Where Where else"));
 }

@@ -82,7 +82,7 @@ impl ClientTask {
     /// Gets the present state of the task: its status, and the questions, the result or the error of this status.
     ///
     /// Do not call it more often than [`TaskHandle::poll_interval`] suggests. The questions of a task of a session
-    /// ([`TaskShape::Session`](crate::TaskShape::Session)) are not part of it: they come while [`wait`](Self::wait) runs, and
+    /// ([`TaskForm::Session`](crate::TaskForm::Session)) are not part of it: they come while [`wait`](Self::wait) runs, and
     /// the callbacks answer them. A result with a tool's error is `completed` in every form.
     ///
     /// # Errors
@@ -92,9 +92,9 @@ impl ClientTask {
             Ok(requests) => requests.get_whole(self.handle.task_id()).await.map_err(ClientErrorKind::from),
             Err(kind) => Err(kind),
         };
-        let WholeTask { task, state, shape } = got.map_err(|kind| self.error(method::TASKS_GET, kind))?;
+        let WholeTask { task, state, form } = got.map_err(|kind| self.error(method::TASKS_GET, kind))?;
         self.handle.update(&task.task);
-        self.handle.set_shape(shape);
+        self.handle.set_form(form);
         self.questions = task.input_requests().cloned().unwrap_or_default();
         if !self.questions.is_empty() {
             self.handle.set_state(state);
@@ -208,7 +208,7 @@ impl ClientTask {
             return Err(ClientErrorKind::OtherServer { belongs_to: target.clone() });
         }
         let timeout = self.options.leg_timeout.unwrap_or(self.core().bounds.leg_timeout);
-        Ok(TaskRequests { connection: &self.tools.lists.connection, timeout, shape: self.handle.shape() })
+        Ok(TaskRequests { connection: &self.tools.lists.connection, timeout, form: self.handle.form() })
     }
 
     /// The answers as they are sent, checked against their questions.

@@ -62,7 +62,7 @@ pub(crate) async fn cancel_after_error(tools: &ServerTools, task: &TaskHandle, o
         return;
     }
     let limit = options.leg_timeout.unwrap_or(connection.core.bounds.leg_timeout);
-    let requests = TaskRequests { connection, timeout: limit, shape: task.shape() };
+    let requests = TaskRequests { connection, timeout: limit, form: task.form() };
     match timeout(limit, requests.cancel(task.task_id())).await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {

@@ -2,7 +2,7 @@
 
 use crate::{
     asks::questions::Origin,
-    call::task_shape::TaskShape,
+    call::task_form::TaskForm,
     session::{
         connection::Connection,
         legacy::Session,
@@ -36,14 +36,14 @@ impl NewsSource {
     pub(crate) fn new(
         connection: &Arc<Connection>,
         task_id: &str,
-        shape: TaskShape,
+        form: TaskForm,
         call: &Arc<Origin>,
     ) -> Self {
         if let Some(session) = connection.current_session() {
             session.add_task_call(task_id, call);
             return Self::Session(StatusListener::new(&session, task_id));
         }
-        if !connection.core.task_notifications || !connection.is_modern() || shape == TaskShape::Draft {
+        if !connection.core.task_notifications || !connection.is_modern() || form == TaskForm::Draft {
             return Self::None;
         }
         watch_task(connection, task_id).map_or(Self::None, Self::Subscription)

@@ -2,7 +2,7 @@
 
 use crate::{
     asks::questions::Origin,
-    call::task_shape::TaskShape,
+    call::task_form::TaskForm,
     request::{
         fault::RequestFault,
         spec::{BodyWriter, RequestSpec},
@@ -30,7 +30,7 @@ pub(crate) struct TaskRequests<'a> {
     /// The time limit of one request.
     pub(crate) timeout: Duration,
     /// The form in which the task was made.
-    pub(crate) shape: TaskShape,
+    pub(crate) form: TaskForm,
 }
 
 /// The reply to `tasks/get`.
@@ -38,7 +38,7 @@ pub(crate) enum GetReply {
     /// The task with its questions, its result or its error.
     Whole(DetailedTask),
     /// The task alone: `tasks/result` has the rest.
-    Bare(Task, TaskShape),
+    Bare(Task, TaskForm),
 }
 
 /// A task with its questions, its result or its error.
@@ -47,7 +47,7 @@ pub(crate) struct WholeTask {
     /// The state that the answers carry, in the draft.
     pub(crate) state: Option<String>,
     /// The form in which the server speaks now.
-    pub(crate) shape: TaskShape,
+    pub(crate) form: TaskForm,
 }
 
 /// The reply to `tasks/result`.
@@ -59,31 +59,31 @@ pub(crate) enum TaskResult {
 impl TaskRequests<'_> {
     /// Gets the task.
     pub(crate) async fn get(self, task_id: &str) -> Result<GetReply, RequestFault> {
-        let shape = self.shape_now().await?;
+        let form = self.form_now().await?;
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_GET, &TaskParams::new(task_id, meta))
         };
-        let result = self.send(method::TASKS_GET, task_id, shape, &write).await?;
-        match shape {
-            TaskShape::Extension => read(&result).map(|GetTaskResult(task)| GetReply::Whole(task)),
-            shape => read(&result).map(|LegacyTask { task, .. }| GetReply::Bare(task, shape)),
+        let result = self.send(method::TASKS_GET, task_id, form, &write).await?;
+        match form {
+            TaskForm::Extension => read(&result).map(|GetTaskResult(task)| GetReply::Whole(task)),
+            form => read(&result).map(|LegacyTask { task, .. }| GetReply::Bare(task, form)),
         }
     }
 
     /// Gets the task with its questions, its result or its error. The questions of a task of a session come while
     /// `tasks/result` is under way only, so there are none here.
     pub(crate) async fn get_whole(self, task_id: &str) -> Result<WholeTask, RequestFault> {
-        let (mut task, shape) = match self.get(task_id).await? {
-            GetReply::Whole(task) => return Ok(WholeTask { task, state: None, shape: TaskShape::Extension }),
-            GetReply::Bare(task, shape) => (task, shape),
+        let (mut task, form) = match self.get(task_id).await? {
+            GetReply::Whole(task) => return Ok(WholeTask { task, state: None, form: TaskForm::Extension }),
+            GetReply::Bare(task, form) => (task, form),
         };
-        let result = match (task.status, shape) {
+        let result = match (task.status, form) {
             (TaskStatus::Working | TaskStatus::Cancelled, _) => {
-                return Ok(WholeTask { task: DetailedTask::new(task, TaskDetail::None), state: None, shape });
+                return Ok(WholeTask { task: DetailedTask::new(task, TaskDetail::None), state: None, form });
             }
-            (TaskStatus::InputRequired, TaskShape::Session) => {
+            (TaskStatus::InputRequired, TaskForm::Session) => {
                 let task = DetailedTask::new(task, TaskDetail::InputRequests(InputRequests::new()));
-                return Ok(WholeTask { task, state: None, shape });
+                return Ok(WholeTask { task, state: None, form });
             }
             _ => self.result(task_id, None, Some(self.timeout)).await,
         };
@@ -101,7 +101,7 @@ impl TaskRequests<'_> {
             Err(fault) => return Err(fault),
         };
         task.status = status;
-        Ok(WholeTask { task: DetailedTask::new(task, detail), state, shape })
+        Ok(WholeTask { task: DetailedTask::new(task, detail), state, form })
     }
 
     /// Waits for the result of a task, or in the draft for its questions. On a session, the server sends its questions
@@ -114,14 +114,14 @@ impl TaskRequests<'_> {
         origin: Option<&Origin>,
         limit: Option<Duration>,
     ) -> Result<TaskResult, RequestFault> {
-        let shape = self.shape_now().await?;
+        let form = self.form_now().await?;
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_RESULT, &TaskParams::new(task_id, meta))
         };
         let requests = Self { timeout: limit.unwrap_or(WITHOUT_LIMIT), ..self };
-        let spec = RequestSpec { origin, ..requests.spec(method::TASKS_RESULT, task_id, shape) };
+        let spec = RequestSpec { origin, ..requests.spec(method::TASKS_RESULT, task_id, form) };
         let result = requests.exchange(&spec, &write).await?;
-        if shape == TaskShape::Session {
+        if form == TaskForm::Session {
             return Ok(TaskResult::Final(result));
         }
         match DraftTaskResult::read(&result) {
@@ -141,16 +141,16 @@ impl TaskRequests<'_> {
         answers: &InputResponses,
         state: Option<&str>,
     ) -> Result<(), RequestFault> {
-        let shape = self.shape_now().await?;
-        let sent = match shape {
-            TaskShape::Extension => {
+        let form = self.form_now().await?;
+        let sent = match form {
+            TaskForm::Extension => {
                 let write = |id: &RequestId, meta: Meta| {
                     let params = UpdateTaskParams::new(task_id, answers.clone(), meta);
                     write_request(id, method::TASKS_UPDATE, &params)
                 };
-                self.send(method::TASKS_UPDATE, task_id, shape, &write).await
+                self.send(method::TASKS_UPDATE, task_id, form, &write).await
             }
-            TaskShape::Draft => {
+            TaskForm::Draft => {
                 let write = |id: &RequestId, meta: Meta| {
                     let mut params = TaskInputParams::new(task_id, answers.clone(), meta);
                     // The schema has the id in `_meta`, the prose in the params.
@@ -158,10 +158,10 @@ impl TaskRequests<'_> {
                     params.request_state = state.map(str::to_owned);
                     write_request(id, method::TASKS_INPUT_RESPONSE, &params)
                 };
-                self.send(method::TASKS_INPUT_RESPONSE, task_id, shape, &write).await
+                self.send(method::TASKS_INPUT_RESPONSE, task_id, form, &write).await
             }
             // The answers there are responses to requests of the server.
-            TaskShape::Session => return Err(RequestFault::TaskOnSession),
+            TaskForm::Session => return Err(RequestFault::TaskOnSession),
         };
         match sent {
             Ok(_) => Ok(()),
@@ -178,14 +178,14 @@ impl TaskRequests<'_> {
     ///
     /// > The request signals intent, and the server decides whether and when to honor it.
     pub(crate) async fn cancel(self, task_id: &str) -> Result<(), RequestFault> {
-        let shape = self.shape_now().await?;
+        let form = self.form_now().await?;
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_CANCEL, &TaskParams::new(task_id, meta))
         };
-        match self.send(method::TASKS_CANCEL, task_id, shape, &write).await {
+        match self.send(method::TASKS_CANCEL, task_id, form, &write).await {
             // > Receivers **MUST** reject cancellation requests for tasks already in a terminal status [...] with error code
             // > `-32602`
-            Err(RequestFault::UnknownTask(error)) if shape != TaskShape::Extension => {
+            Err(RequestFault::UnknownTask(error)) if form != TaskForm::Extension => {
                 match self.get(task_id).await? {
                     GetReply::Bare(task, _) if !task.status.is_final() => Err(RequestFault::Server(error)),
                     _ => Ok(()),
@@ -196,25 +196,25 @@ impl TaskRequests<'_> {
     }
 
     /// The form in which the server speaks about tasks now. It may have changed since the task was made.
-    async fn shape_now(self) -> Result<TaskShape, RequestFault> {
+    async fn form_now(self) -> Result<TaskForm, RequestFault> {
         let era = match self.connection.era_state() {
             EraState::Modern => EraState::Modern,
             _ => self.connection.settle().await?,
         };
         match era {
-            EraState::Legacy(session) if session.has_tasks() => Ok(TaskShape::Session),
+            EraState::Legacy(session) if session.has_tasks() => Ok(TaskForm::Session),
             EraState::Legacy(_) => Err(RequestFault::TaskOnSession),
-            _ if self.shape == TaskShape::Draft => Ok(TaskShape::Draft),
-            _ => Ok(TaskShape::Extension),
+            _ if self.form == TaskForm::Draft => Ok(TaskForm::Draft),
+            _ => Ok(TaskForm::Extension),
         }
     }
 
-    fn spec<'t>(self, method: &'static str, task_id: &'t str, shape: TaskShape) -> RequestSpec<'t> {
+    fn spec<'t>(self, method: &'static str, task_id: &'t str, form: TaskForm) -> RequestSpec<'t> {
         RequestSpec {
             name: Some(task_id),
-            draft: shape == TaskShape::Draft,
+            draft: form == TaskForm::Draft,
             // A request in the form of a modern server is not sent to a session.
-            carries: shape != TaskShape::Session,
+            carries: form != TaskForm::Session,
             // > `notifications/progress` and `notifications/message` [...] are not supported on tasks
             quiet: true,
             ..RequestSpec::single(method, self.timeout)
@@ -225,10 +225,10 @@ impl TaskRequests<'_> {
         self,
         method: &'static str,
         task_id: &str,
-        shape: TaskShape,
+        form: TaskForm,
         write: &BodyWriter<'_>,
     ) -> Result<Box<RawValue>, RequestFault> {
-        self.exchange(&self.spec(method, task_id, shape), write).await
+        self.exchange(&self.spec(method, task_id, form), write).await
     }
 
     async fn exchange(

@@ -19,8 +19,8 @@ use crate::{
             requests::{GetReply, TaskRequests, TaskResult},
             status::StatusEvents,
         },
+        task_form::TaskForm,
         task_handle::TaskHandle,
-        task_shape::TaskShape,
     },
     lists::tools::ServerTools,
     request::{core::Core, fault::RequestFault, random::random},
@@ -70,7 +70,7 @@ pub(crate) struct TaskRun<'a> {
 /// The state of a task whose `tasks/get` has neither questions nor result.
 struct BareTask {
     /// The form in which the server speaks now.
-    shape: TaskShape,
+    form: TaskForm,
     status: TaskStatus,
     /// `true` if `tasks/result` is to be sent.
     wants_result: bool,
@@ -101,11 +101,11 @@ impl<'a> TaskRun<'a> {
             arguments,
         });
         let timeout = options.leg_timeout.unwrap_or(core.bounds.leg_timeout);
-        let (age, has_unchecked, shape) = (handle.age(), !handle.unsent().is_empty(), handle.shape());
+        let (age, has_unchecked, form) = (handle.age(), !handle.unsent().is_empty(), handle.form());
         let mut run = Self {
             core,
-            requests: TaskRequests { connection, timeout, shape },
-            news: NewsSource::new(connection, handle.task_id(), shape, &origin),
+            requests: TaskRequests { connection, timeout, form },
+            news: NewsSource::new(connection, handle.task_id(), form, &origin),
             handle,
             options,
             callbacks: TaskCallbacks::new(&core.handlers, Origin::clone(&origin)),
@@ -118,7 +118,7 @@ impl<'a> TaskRun<'a> {
             update_after: None,
             times: PollTimes::default(),
             bare: BareTask {
-                shape,
+                form,
                 status: TaskStatus::Working,
                 wants_result: false,
                 failures: Failures::default(),
@@ -215,7 +215,7 @@ impl<'a> TaskRun<'a> {
         self.held.retain(|(_, until)| *until > now);
         // In the draft, the answers of a round leave together, with its state.
         let is_partial =
-            self.bare.shape == TaskShape::Draft && !(self.held.is_empty() && self.callbacks.is_idle());
+            self.bare.form == TaskForm::Draft && !(self.held.is_empty() && self.callbacks.is_idle());
         if self.has_unchecked || is_partial {
             return None;
         }
@@ -289,7 +289,7 @@ impl<'a> TaskRun<'a> {
     fn polled(&mut self, polled: Polled) -> Result<Turn, ClientErrorKind> {
         match polled {
             Ok(GetReply::Whole(task)) => self.on_whole(task),
-            Ok(GetReply::Bare(task, shape)) => self.on_bare(task, shape),
+            Ok(GetReply::Bare(task, form)) => self.on_bare(task, form),
             Err(fault) => {
                 let wait = self.poll_failures.next(&fault, random());
                 self.after_failure(fault, wait).map(Turn::PollAfter)
@@ -312,7 +312,7 @@ impl<'a> TaskRun<'a> {
     }
 
     fn on_whole(&mut self, task: DetailedTask) -> Result<Turn, ClientErrorKind> {
-        self.bare.shape = TaskShape::Extension;
+        self.bare.form = TaskForm::Extension;
         self.seen(&task.task);
         let ended = |end| Ok(Turn::End(end));
         match task.detail {
@@ -328,8 +328,8 @@ impl<'a> TaskRun<'a> {
     }
 
     /// Handles the state of a task whose questions and result come by `tasks/result`.
-    fn on_bare(&mut self, task: Task, shape: TaskShape) -> Result<Turn, ClientErrorKind> {
-        self.bare.shape = shape;
+    fn on_bare(&mut self, task: Task, form: TaskForm) -> Result<Turn, ClientErrorKind> {
+        self.bare.form = form;
         self.seen(&task);
         match (self.bare.fault.take(), task.status) {
             (None, _) => {}
@@ -347,7 +347,7 @@ impl<'a> TaskRun<'a> {
             }
             TaskStatus::Working => self.questions(None)?,
             // One request is enough for all questions: it ends with the task.
-            TaskStatus::InputRequired if shape == TaskShape::Session => self.bare.wants_result = true,
+            TaskStatus::InputRequired if form == TaskForm::Session => self.bare.wants_result = true,
             TaskStatus::InputRequired => {
                 let is_answered = self.callbacks.is_idle() && self.handle.unsent().is_empty();
                 let moment = Some(task.last_updated_at);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum TaskShape {
+pub enum TaskForm {
     /// The extension `io.modelcontextprotocol/tasks` of 2026-07-28: `tasks/get` returns questions and result.
     #[default]
     Extension,
