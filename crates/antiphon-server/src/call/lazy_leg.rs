@@ -11,7 +11,10 @@ pub(crate) struct LazyLeg {
     /// The settings of a leg that has not begun.
     setup: Setup,
     /// The waker of the driver's task, once a poll of the handler has begun.
-    waker: Option<Waker>,
+    parent: Option<Waker>,
+    /// The waker of the present poll of the handler, if it is another one. It ends with the poll, because a clone that is
+    /// alive afterwards counts as one that other code holds.
+    tracking: Option<Waker>,
     /// True during a poll of the handler.
     is_polled: bool,
     /// True if the handler has returned.
@@ -21,7 +24,7 @@ pub(crate) struct LazyLeg {
 impl LazyLeg {
     /// Returns a first leg, which begins later.
     pub(crate) fn first(setup: Setup) -> Self {
-        Self { begun: None, setup, waker: None, is_polled: false, has_ended: false }
+        Self { begun: None, setup, parent: None, tracking: None, is_polled: false, has_ended: false }
     }
 
     /// Returns a leg that has begun.
@@ -39,8 +42,8 @@ impl LazyLeg {
         self.begun.get_or_insert_with(|| {
             let setup = std::mem::take(&mut self.setup);
             let mut leg = boxed(|| Leg::begin(setup));
-            if let Some(waker) = self.waker.take() {
-                leg.begin_poll(&waker, &waker);
+            if let Some(parent) = self.parent.take() {
+                leg.begin_poll(self.tracking.take().as_ref().unwrap_or(&parent), &parent);
                 if !self.is_polled {
                     leg.end_poll();
                 }
@@ -52,11 +55,12 @@ impl LazyLeg {
         })
     }
 
-    /// Begins a poll of the handler with the waker of the driver's task. Returns the leg if it has begun, which the caller
-    /// tells about the poll.
-    pub(crate) fn begin_poll(&mut self, parent: &Waker) -> Option<&mut Leg> {
+    /// Begins a poll of the handler with `waker`; the driver itself was polled with `parent`. Returns the leg if it has begun,
+    /// which the caller tells about the poll.
+    pub(crate) fn begin_poll(&mut self, waker: &Waker, parent: &Waker) -> Option<&mut Leg> {
         if self.begun.is_none() {
-            (self.waker, self.is_polled) = (Some(parent.clone()), true);
+            (self.parent, self.is_polled) = (Some(parent.clone()), true);
+            self.tracking = (!waker.will_wake(parent)).then(|| waker.clone());
         }
         self.get()
     }
@@ -64,6 +68,7 @@ impl LazyLeg {
     /// Ends the poll. Returns the leg if it has begun, which the caller tells about it.
     pub(crate) fn end_poll(&mut self) -> Option<&mut Leg> {
         self.is_polled = false;
+        self.tracking = None;
         self.get()
     }
 

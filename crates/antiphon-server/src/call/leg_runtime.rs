@@ -132,7 +132,7 @@ impl LegRuntime {
     /// Begins a poll of the handler with `waker`. The driver itself was polled with `parent`.
     pub(crate) fn begin_poll(&self, waker: &Waker, parent: &Waker) {
         let mut leg = self.lock();
-        if let Some(leg) = leg.begin_poll(parent) {
+        if let Some(leg) = leg.begin_poll(waker, parent) {
             leg.begin_poll(waker, parent);
         }
         do_deferred(leg);

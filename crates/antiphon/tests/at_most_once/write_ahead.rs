@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::common::late_store::{LateStore, Moment};
+use antiphon::server::ReplayCheck;
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
@@ -64,6 +65,20 @@ async fn dies(server: &Server, hand: &ManualStoreClock) -> ToolCall {
     tokio::time::sleep(Duration::from_secs(10)).await;
     hand.advance(Duration::from_secs(31));
     call
+}
+
+/// A later call of a tool begins its leg in a poll that is tracked.
+#[tokio::test(start_paused = true)]
+async fn the_first_leg_of_each_call_ends_before_its_step_at_once() {
+    let (effects, (store, _)) = (Effects::default(), store());
+    let server =
+        built(shop(&effects), &store, |builder| builder.write_ahead(true).replay_check(ReplayCheck::Off));
+    for call in 0..3 {
+        let begun = tokio::time::Instant::now();
+        let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
+        assert!(is_state_only(&reply), "{reply}");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "call {call}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
