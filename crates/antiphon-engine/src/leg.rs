@@ -100,6 +100,8 @@ pub const CANCELLED: &str = "cancelled";
 #[derive(Debug)]
 pub struct Leg {
     setup: Setup,
+    /// The time at which the leg began, in Unix seconds.
+    began: u64,
     /// `None` until the leg needs the call: a call that never asks has no id.
     call: Option<Call>,
     status: Status,
@@ -268,6 +270,7 @@ impl Leg {
     pub fn begin(setup: Setup) -> Self {
         let watches = setup.purpose.watches();
         Self {
+            began: setup.now,
             setup,
             call: None,
             status: Status::Running,
@@ -371,9 +374,9 @@ impl Leg {
         self.call.as_ref()
     }
 
-    /// Returns the time at which the leg began, in Unix seconds: [`Setup::now`].
+    /// Returns the time at which the leg began, in Unix seconds.
     pub fn began(&self) -> u64 {
-        self.setup.now
+        self.began
     }
 
     /// Returns the call, if it has begun.

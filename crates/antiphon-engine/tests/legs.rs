@@ -4,7 +4,7 @@
 
 mod driver;
 
-use antiphon_engine::{Limits, Migration, Setup};
+use antiphon_engine::{Leg, Limits, Migration, Setup};
 use driver::{Client, Handler, both};
 use std::{
     cell::Cell,
@@ -542,4 +542,11 @@ fn a_step_that_is_not_polled_stops_the_leg() {
     let mut client = Client::new(driver::setup());
     let words = client.leg(&[], Migration::new(), forgets);
     assert!(words.starts_with("runs s; stops: the step `s` at "), "{words}");
+}
+
+#[test]
+fn a_leg_that_waits_for_people_began_before() {
+    let mut leg = Leg::begin(Setup { now: 5, ..Setup::default() });
+    leg.set_now(9);
+    assert_eq!(leg.began(), 5);
 }
