@@ -329,6 +329,9 @@ impl<'a> Admitted<'a> {
             Some(call) => call,
             None => server.begin_call(now).map_err(|fault| internal(&fault))?,
         };
+        if call.deadline().is_some_and(|deadline| deadline < seconds(now)) {
+            return Err(out_of_time(self.leg.target, call.id()));
+        }
         let answer_timeout = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
         // A question of a task waits as long as the task exists.
         let ttl = self.leg.caller.task.map_or(answer_timeout, |task| task.state_ttl);
@@ -375,6 +378,12 @@ impl Admitted<'_> {
             tracing::warn!(target = ?escaped(target), key = %escaped(&key), ?answer_timeout, "a question has more time than the state of its round");
         }
     }
+}
+
+/// Logs that the time of a call is over, and returns the refusal: a state that leaves now could not come back.
+fn out_of_time(target: &str, call: CallId) -> Refusal {
+    tracing::warn!(target = ?escaped(target), call = %escaped(&call), name = "call_timeout", "a limit was reached");
+    Refusal::Limit { name: "call_timeout", text: "The time of this call is over".to_owned() }
 }
 
 /// Logs the largest entries by key and size, and returns the refusal.

@@ -2,7 +2,7 @@
 
 use super::*;
 use antiphon::{
-    Clock,
+    Clock, ManualClock,
     server::{Migration, OnVersion},
     wire::LogLevel,
 };
@@ -242,4 +242,38 @@ async fn a_tool_that_has_asked_before_asks_in_one_poll() {
         assert_eq!(POLLS.load(SeqCst) - before, expected);
         assert_eq!(result_text(&call.leg(&server, json!({"place": place("eu")})).await), "eu");
     }
+}
+
+/// A question that leaves after the time of its call could never be answered.
+#[tokio::test]
+async fn no_question_leaves_after_the_time_of_its_call() {
+    static HAND: Mutex<Option<ManualClock>> = Mutex::new(None);
+    let check = async |works_for: u64, expected: &str| {
+        let (clock, hand) = Clock::manual(start());
+        *HAND.lock().unwrap() = Some(hand);
+        let tool = Tool::new("t", async |ctx: &Ctx, Works { works_for }: Works| -> Result<String> {
+            HAND.lock().unwrap().as_ref().unwrap().advance(Duration::from_secs(works_for));
+            Ok(ctx.elicit::<Place>("Where?").await?.region)
+        });
+        let server = built(tool, |builder| {
+            builder.clock(clock).call_timeout(Duration::from_secs(60)).replay_check(ReplayCheck::Off)
+        });
+        let mut call = ToolCall::new(json!({"works_for": works_for}));
+        let reply = call.leg(&server, Value::Null).await;
+        let asks = reply["result"]["inputRequests"]["place"].is_object();
+        let limit = reply["error"]["data"]["limit"].as_str();
+        assert_eq!(
+            if asks { "a question" } else { limit.unwrap_or("nothing") },
+            expected,
+            "{works_for} s: {reply}"
+        );
+    };
+    check(59, "a question").await;
+    check(60, "a question").await;
+    check(61, "call_timeout").await;
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Works {
+    works_for: u64,
 }
