@@ -6,10 +6,16 @@
 use base64::Engine as _;
 
 /// The engine with the vector instructions of this processor: a token of 400 characters takes a third of the time.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+))]
 static ENGINE: std::sync::LazyLock<base64::engine::Simd> =
     std::sync::LazyLock::new(|| base64::engine::Simd::url_safe(base64::engine::general_purpose::NO_PAD));
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_feature = "neon", target_endian = "little")
+)))]
 static ENGINE: base64::engine::GeneralPurpose = base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 pub(crate) fn encode(bytes: &[u8]) -> String {

@@ -3,7 +3,7 @@
 //! The plaintext is one CBOR array of thirteen elements, and zero bytes up to the padded length:
 //!
 //! ```text
-//!  0 format = 2            5 call id         bytes(16)      9 audience digest   bytes(16) | null
+//!  0 format = 1 or 2       5 call id         bytes(16)      9 audience digest   bytes(16) | null
 //!  1 issued at, Unix s     6 call secret     bytes(16)     10 request digest    bytes(16)
 //!  2 time to live, s       7 leg             u16           11 principal digest  bytes(16) | null
 //!  3 born, Unix s          8 tool version    u32           12 payload           bytes
@@ -17,9 +17,10 @@ use crate::call::Call;
 use crate::error::Reason;
 use crate::secret::{CallId, CallSecret, Digest};
 
-/// The format of new claims. In format 1 the digest of the audience is never absent; a reader needs no other difference.
+/// The format of claims with the digest of the audience.
+const WITH_AUDIENCE: u32 = 1;
+/// The format of claims without it.
 const FORMAT: u32 = 2;
-const OLDEST_FORMAT: u32 = 1;
 const ELEMENTS: u64 = 13;
 
 /// The maximum number of bytes for everything but the payload's own bytes.
@@ -86,7 +87,8 @@ impl NewClaims<'_> {
     }
 
     fn write(&self, to: &mut Encoder<Vec<u8>>) -> Result<(), WriteError> {
-        to.array(ELEMENTS)?.u32(FORMAT)?.u64(self.issued_at)?.u32(self.ttl)?.u64(self.call.born)?;
+        let format = if self.bound.audience.is_some() { WITH_AUDIENCE } else { FORMAT };
+        to.array(ELEMENTS)?.u32(format)?.u64(self.issued_at)?.u32(self.ttl)?.u64(self.call.born)?;
         match self.call.deadline {
             Some(deadline) => to.u64(deadline)?,
             None => to.null()?,
@@ -105,7 +107,7 @@ impl Claims {
         let mut from = Decoder::new(bytes);
         let length = from.array().map_err(|_| Reason::Claims)?;
         // The format comes before anything that a later one may change, the number of elements included.
-        if !(OLDEST_FORMAT..=FORMAT).contains(&from.u32().map_err(|_| Reason::Claims)?) {
+        if !(WITH_AUDIENCE..=FORMAT).contains(&from.u32().map_err(|_| Reason::Claims)?) {
             return Err(Reason::Format);
         }
         if length != Some(ELEMENTS) {

@@ -295,8 +295,8 @@ fn a_codec_that_opens_something_else_gets_nowhere() {
         changed[at] = byte;
         changed
     };
-    assert_eq!(claims[..2], [0x8d, 2], "an array of thirteen, format 2");
-    try_claims(changed(1, 1), "ok");
+    assert_eq!(claims[..2], [0x8d, 1], "an array of thirteen, format 1");
+    try_claims(changed(1, 2), "ok");
     try_claims(changed(1, 0), "format");
     try_claims(changed(1, 3), "format");
     try_claims(without_audience(&claims), "audience");
