@@ -5,7 +5,7 @@ use crate::{
     limits::CLIENT_INFO,
     outbox::MAX_ALL_BYTES,
     quota::request_budget::UNCOUNTED,
-    serve::http::{HttpOptions, connection::LARGE_HEADS},
+    serve::http::{HttpOptions, connection::LARGE_HEADS, reply::REUSED_FIELDS},
 };
 use std::path::Path;
 
@@ -15,6 +15,9 @@ const MIB: usize = 1024 * KIB;
 /// The buffers of a connection: 16 KiB for reads, 16 KiB for bytes behind a body, 8 KiB for bytes that are written.
 const CONNECTION: usize = 40 * KIB;
 
+/// The map of header fields that a connection keeps between two requests: 104 bytes for each of its fields, and an index.
+const HEADER_MAP: usize = REUSED_FIELDS * 128;
+
 /// The bytes of each part in the worst case, from the default values.
 fn parts() -> Vec<(&'static str, usize)> {
     let (limits, http) = (Limits::default(), HttpOptions::default());
@@ -22,6 +25,7 @@ fn parts() -> Vec<(&'static str, usize)> {
         ("buffers of connections", http.connections * CONNECTION),
         // A head of 32 KiB, in a buffer that grew by half of it.
         ("large heads", LARGE_HEADS * (http.max_head + 16 * KIB)),
+        ("header maps of connections", http.connections * HEADER_MAP),
         ("short requests", http.connections * UNCOUNTED),
         // The text, and the arguments that are decoded from it.
         ("long requests", 2 * limits.request_bytes),

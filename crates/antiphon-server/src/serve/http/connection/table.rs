@@ -18,7 +18,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// The number of connections that may have a head of more than [`SMALL_HEAD`](super::read_ahead::SMALL_HEAD) bytes at a
 /// time, before their requests begin.
-pub(crate) const LARGE_HEADS: usize = 1024;
+pub(crate) const LARGE_HEADS: usize = 768;
 
 /// One connection in this many is closed at a time, so that a full table is searched seldom.
 const EVICTED_SHARE: usize = 256;
