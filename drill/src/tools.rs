@@ -4,7 +4,7 @@
 use crate::ledger::Ledger;
 use antiphon::{
     Error, Form, Result,
-    server::{Ctx, TaskMode, Tool, Won},
+    server::{Ctx, TaskMode, Tool, Winner},
 };
 use futures_util::future::{BoxFuture, FutureExt as _};
 use schemars::JsonSchema;
@@ -197,8 +197,8 @@ impl Run<'_> {
                 b'w' => {
                     let work = run.step("w", number, Duration::from_millis(5));
                     match ctx.select(("select", number), (run.ask("v", number), work)).await {
-                        Won::A(answer) => answers.push(answer?),
-                        Won::B(done) => done?,
+                        Winner::A(answer) => answers.push(answer?),
+                        Winner::B(done) => done?,
                     }
                 }
                 b'c' => ctx.checkpoint().nth(number).now().await,

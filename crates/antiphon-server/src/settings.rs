@@ -31,8 +31,9 @@ pub(crate) struct Settings {
     pub(crate) promote_after: Option<Duration>,
     /// True after a warning that a step runs before a question outside of the needs.
     pub(crate) order_reported: Arc<AtomicBool>,
-    /// True after a first leg whose handler waited for more than I/O.
-    pub(crate) has_asked: Arc<AtomicBool>,
+    /// True after a first leg that asked, held a step, or waited for its record: the next first leg has a tracker from its first
+    /// poll.
+    pub(crate) needs_tracker: Arc<AtomicBool>,
 }
 
 /// The protection of a call against a second run.

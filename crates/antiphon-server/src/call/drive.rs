@@ -154,7 +154,7 @@ impl<'f> Driver<'f> {
             runtime,
             exchange,
             // Saves a poll: without a tracker, the handler would be polled again with one.
-            tracks: runtime.will_ask(),
+            tracks: runtime.needs_tracker(),
             wait: None,
             time: None,
             step_grace: None,
@@ -185,7 +185,7 @@ impl<'f> Driver<'f> {
                 NextAction::PollAgain => continue,
                 NextAction::PollTracked => {
                     self.tracks = true;
-                    self.runtime.note_asked();
+                    self.runtime.note_tracker();
                 }
                 NextAction::Yield => break,
                 NextAction::Suspend => return Poll::Ready(HandlerEnd::Suspended),

@@ -35,8 +35,8 @@ pub(crate) struct LegRuntime {
     carrier: LegCarrier,
     /// The claim of this leg in the server's store, if it has one.
     claim: Option<Arc<ClaimedLeg>>,
-    /// In a first leg: true if an earlier call of the same tool has asked in its first leg.
-    has_asked: Option<Arc<AtomicBool>>,
+    /// The flag of the tool, in a first leg: true if an earlier first leg needed a tracker.
+    needs_tracker: Option<Arc<AtomicBool>>,
 }
 
 thread_local! {
@@ -69,7 +69,7 @@ impl LegRuntime {
         server: Arc<Runtime>,
         carrier: LegCarrier,
         claim: Option<Arc<ClaimedLeg>>,
-        has_asked: Option<Arc<AtomicBool>>,
+        needs_tracker: Option<Arc<AtomicBool>>,
     ) -> Self {
         Self {
             leg: Mutex::new(leg),
@@ -78,21 +78,21 @@ impl LegRuntime {
             server,
             carrier,
             claim,
-            has_asked,
+            needs_tracker,
         }
     }
 
-    /// Returns true if the handler probably asks, as it did in an earlier call.
-    pub(crate) fn will_ask(&self) -> bool {
-        self.has_asked.as_ref().is_some_and(|has_asked| has_asked.load(Ordering::Relaxed))
+    /// Returns true if the handler probably needs a tracker, as in an earlier call.
+    pub(crate) fn needs_tracker(&self) -> bool {
+        self.needs_tracker.as_ref().is_some_and(|needs_tracker| needs_tracker.load(Ordering::Relaxed))
     }
 
-    /// Remembers that the handler asks.
-    pub(crate) fn note_asked(&self) {
-        if let Some(has_asked) =
-            self.has_asked.as_ref().filter(|has_asked| !has_asked.load(Ordering::Relaxed))
+    /// Remembers that the handler needs a tracker.
+    pub(crate) fn note_tracker(&self) {
+        if let Some(needs_tracker) =
+            self.needs_tracker.as_ref().filter(|needs_tracker| !needs_tracker.load(Ordering::Relaxed))
         {
-            has_asked.store(true, Ordering::Relaxed);
+            needs_tracker.store(true, Ordering::Relaxed);
         }
     }
 

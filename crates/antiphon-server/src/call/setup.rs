@@ -81,7 +81,7 @@ pub(crate) fn leg_context(
             Arc::clone(server),
             carrier,
             claim,
-            (number == 1).then(|| Arc::clone(&leg.settings.has_asked)),
+            (number == 1).then(|| Arc::clone(&leg.settings.needs_tracker)),
         ),
     }
 }

@@ -17,7 +17,7 @@ use crate::postgres_server;
 use antiphon::{
     ShowError as _,
     seal::Principal,
-    server::{Caller, Limits, Won},
+    server::{Caller, Limits, Winner},
     testing::store_contract::{FaultyStore, StoreFault},
 };
 use std::{
@@ -257,8 +257,8 @@ fn large_shop<D: Database>(store: D::Store, script: &Arc<Script>) -> Tool {
                 )
                 .await;
             let won = match won {
-                Won::A(order) | Won::B(order) => order?,
-                Won::C(never) | Won::D(never) => match never {},
+                Winner::A(order) | Winner::B(order) => order?,
+                Winner::C(never) | Winner::D(never) => match never {},
             };
             script.after.pass().await;
             Ok(format!("{one}, {two}, {won}: {}", picked.name))

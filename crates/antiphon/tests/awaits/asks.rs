@@ -5,7 +5,7 @@ use crate::common::*;
 use antiphon::wire::AskSupport;
 use antiphon::{
     Form, Result,
-    server::{Answer, Ctx, NoArguments, ReplayCheck, Server, Tool, Won},
+    server::{Answer, Ctx, NoArguments, ReplayCheck, Server, Tool, Winner},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -129,8 +129,8 @@ async fn a_race_has_the_same_winner_on_every_leg() {
             )
             .await;
         let first = match first {
-            Won::A(place) => place?.region,
-            Won::B(guess) => guess?,
+            Winner::A(place) => place?.region,
+            Winner::B(guess) => guess?,
         };
         let sure: Confirm = ctx.elicit(format!("{first}?")).await?;
         Ok(format!("{first} {}", sure.ok))

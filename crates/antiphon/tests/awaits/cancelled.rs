@@ -10,7 +10,7 @@ use crate::common::{
 use antiphon::{
     Result,
     serve::http::HttpOptions,
-    server::{Caller, Ctx, Limits, NoArguments, Server, Tool, Won},
+    server::{Caller, Ctx, Limits, NoArguments, Server, Tool, Winner},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};
@@ -236,8 +236,8 @@ fn race<'a>(ctx: &'a Ctx, events: &'a HandlerEvents) -> BoxFuture<'a, Result<()>
         let timer = async { drop(events.opened().await) };
         let work = async { ctx.step("work", async |_| events.work(ctx).await).await };
         match ctx.select("race", (timer, work)).await {
-            Won::A(()) => events.send("the timer won"),
-            Won::B(worked) => worked?,
+            Winner::A(()) => events.send("the timer won"),
+            Winner::B(worked) => worked?,
         }
         Ok(())
     })

@@ -8,7 +8,7 @@ use antiphon::{
     Error, Form, Result,
     server::{
         Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
-        StepError, Tool, Won,
+        StepError, Tool, Winner,
     },
     wire::AskSupport,
 };
@@ -365,8 +365,8 @@ async fn a_handler_that_keeps_the_rules_has_no_report() {
                     text
                 };
                 let text = match ctx.select("first", (ctx.elicit::<Place>("Where?"), guess, late)).await {
-                    Won::A(place) => place?.region,
-                    Won::B(text) | Won::C(text) => text?,
+                    Winner::A(place) => place?.region,
+                    Winner::B(text) | Winner::C(text) => text?,
                 };
                 ctx.elicit::<Confirm>(format!("{text}?")).await?;
                 Ok(text)

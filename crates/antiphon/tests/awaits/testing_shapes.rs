@@ -6,7 +6,7 @@ use antiphon::{
     client::Call,
     server::{
         Attempt, Ctx, IntoTool, Migration, NoArguments, OnVersion, Retry, Server, ServerBuilder, State,
-        StepError, Tool, Won,
+        StepError, Tool, Winner,
     },
     testing::{Bench, Effects, Fault, Guarantee, Outcome, ScriptedUser},
     tool,
@@ -163,8 +163,8 @@ async fn race(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
     let work = async { ctx.step("work", async |s| perform(&effects, "work", s.key()).await).await };
     let question = ctx.elicit::<Region>("Where?");
     let first = match ctx.select("first", (question, work)).await {
-        Won::A(region) => region?.region,
-        Won::B(number) => format!("work {}", number?),
+        Winner::A(region) => region?.region,
+        Winner::B(number) => format!("work {}", number?),
     };
     let Confirm { yes } = ctx.elicit(format!("{first}?")).await?;
     Ok(format!("{amount} {first} {yes}"))

@@ -8,7 +8,7 @@ use crate::{
     tree::{Joined, Name, Node, letter},
     user::{in_branch, mix, together},
 };
-use antiphon::server::{Ctx, Won};
+use antiphon::server::{Ctx, Winner};
 use futures_util::{
     FutureExt as _, StreamExt as _,
     future::{join_all, try_join_all},
@@ -76,7 +76,7 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Select(name, nodes) => {
                 let (winner, end) = race(ctx, env.at.number(*name), letter(*name), nodes, &env, value).await;
                 let path = env.at.path(letter(*name), *name);
-                env.decided(format!("select {path}"), BranchResult::Won(winner));
+                env.decided(format!("select {path}"), BranchResult::Winner(winner));
                 let result = end.result.map(|value| mix("won", "", value ^ winner as u64));
                 End { result, ..end }
             }
@@ -222,9 +222,9 @@ async fn race(
             Some(number) => ctx.select((key, number), (a, b, c)).await,
         };
         return match won {
-            Won::A(end) => (0, end),
-            Won::B(end) => (1, end),
-            Won::C(end) => (2, end),
+            Winner::A(end) => (0, end),
+            Winner::B(end) => (1, end),
+            Winner::C(end) => (2, end),
         };
     }
     let (b, a) = (all.pop().unwrap(), all.pop().unwrap());
@@ -233,8 +233,8 @@ async fn race(
         Some(number) => ctx.select((key, number), (a, b)).await,
     };
     match won {
-        Won::A(end) => (0, end),
-        Won::B(end) => (1, end),
+        Winner::A(end) => (0, end),
+        Winner::B(end) => (1, end),
     }
 }
 

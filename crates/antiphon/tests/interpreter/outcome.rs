@@ -94,7 +94,7 @@ impl Facts {
                 }
             }
             Node::Select(name, nodes) => {
-                let BranchResult::Won(winner) = self.decided("select", *name, at)? else { return None };
+                let BranchResult::Winner(winner) = self.decided("select", *name, at)? else { return None };
                 branch(nodes, winner)?.map(|result| mix("won", "", result ^ winner as u64))
             }
             Node::Feed(_, first, second) => {

@@ -20,7 +20,7 @@ const MOST_POLLS: u64 = 10_000;
 /// The winner of a race, or the error that ended a `try_join`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum BranchResult {
-    Won(usize),
+    Winner(usize),
     Tried(Option<Stop>),
     /// A panic was caught, or none came.
     Unwound(bool),

@@ -5,7 +5,7 @@
 use crate::common::request;
 use antiphon::{
     Error, Result, prompt, resolver, server,
-    server::{Attempt, Caller, Ctx, Retry, Server, State, StepError, Tool, Won},
+    server::{Attempt, Caller, Ctx, Retry, Server, State, StepError, Tool, Winner},
     tool,
 };
 use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, stream::FuturesUnordered};
@@ -92,16 +92,16 @@ async fn select(ctx: &Ctx, name: String, number: u32) -> Result<String> {
         ctx.step("local", async |_| double(&number).await),
     );
     let first = match ctx.select("race", (argument, local)).await {
-        Won::A(length) => length?,
-        Won::B(double) => double?,
+        Winner::A(length) => length?,
+        Winner::B(double) => double?,
     };
     let all = ctx.join_all((0..2).map(|i| ctx.step(("all", i), async |_| double(&number).await)));
     let block = async { ctx.step("block", async |_| double(&number).await).await };
     let (inner, beside) =
         tokio::join!(ctx.select("inner", (all, block)), ctx.step("beside", async |_| double(&number).await));
     let inner = match inner {
-        Won::A(all) => format!("{} of all", all.len()),
-        Won::B(block) => format!("a block: {}", block?),
+        Winner::A(all) => format!("{} of all", all.len()),
+        Winner::B(block) => format!("a block: {}", block?),
     };
     let won = tokio::select! {
         biased;

@@ -8,7 +8,7 @@ use antiphon::{
     Form, Result,
     server::{
         Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Prompt, Reply, Resource, Server,
-        ServerBuilder, Tool, Won,
+        ServerBuilder, Tool, Winner,
     },
     wire::{AskSupport, FormField, FormSchema, SamplingMessage},
 };
@@ -300,8 +300,8 @@ async fn losers_are_cancelled() {
             let place = ctx.elicit::<Place>("Where?");
             let keep = ctx.elicit::<Keep>("Or keep it?");
             let won = match ctx.select("which", (place, keep)).await {
-                Won::A(place) => place?.region,
-                Won::B(keep) => keep?.keep.to_string(),
+                Winner::A(place) => place?.region,
+                Winner::B(keep) => keep?.keep.to_string(),
             };
             let sure: Keep = ctx.elicit("Sure?").key("sure").await?;
             Ok(format!("{won} {}", sure.keep))

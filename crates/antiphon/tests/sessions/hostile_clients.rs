@@ -13,7 +13,7 @@ use crate::legacy_http_support::{NEWEST, Session, bare, call, initialize, messag
 use antiphon::{
     Form, Result,
     serve::http::{HttpOptions, HttpService},
-    server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, Won},
+    server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, Winner},
     wire::{FormField, FormSchema},
 };
 use futures_util::future::{BoxFuture, join_all};
@@ -425,8 +425,8 @@ async fn answers_to_all_of_a_race_at_once() {
         Box::pin(async move {
             let (a, b) = (ctx.elicit::<Text>("A?").key("a"), ctx.elicit::<Text>("B?").key("b"));
             let won = match ctx.select("race", (a, b)).await {
-                Won::A(a) => a?.text,
-                Won::B(b) => b?.text,
+                Winner::A(a) => a?.text,
+                Winner::B(b) => b?.text,
             };
             let charged: String = ctx.step("charge", async move |_| Ok(format!("{won} charged"))).await?;
             let sure: Text = ctx.elicit("Sure?").key("sure").await?;

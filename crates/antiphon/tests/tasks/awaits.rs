@@ -3,7 +3,7 @@
 use crate::client::{TaskClient, accept, client, keys_of, text_of};
 use antiphon::{
     Clock, Error, Form, resolver,
-    server::{Answer, Ask, AskError, Ctx, InputRequired, Reply, Server, State, StepError, Won},
+    server::{Answer, Ask, AskError, Ctx, InputRequired, Reply, Server, State, StepError, Winner},
     store::{MemoryStore, MemoryTasks, Micros, StoreClock},
     tool,
     wire::SamplingMessage,
@@ -42,8 +42,8 @@ struct Probe {
 async fn first_of_two(ctx: &Ctx) -> Result<String, Error> {
     let won = ctx.select("first", (ctx.elicit::<Name>("Who?"), ctx.elicit::<Size>("Which size?"))).await;
     let won = match won {
-        Won::A(name) => name?.name,
-        Won::B(size) => size?.size.to_string(),
+        Winner::A(name) => name?.name,
+        Winner::B(size) => size?.size.to_string(),
     };
     let sure = ctx.confirm("Sure?").await?;
     Ok(format!("{won} {sure}"))
@@ -58,8 +58,8 @@ async fn work_or_answer(ctx: &Ctx, probe: State<Probe>) -> Result<String, Error>
     });
     let won = ctx.select("first", (ctx.elicit::<Name>("Who?"), work)).await;
     let won: String = match won {
-        Won::A(name) => name?.name,
-        Won::B(done) => done?,
+        Winner::A(name) => name?.name,
+        Winner::B(done) => done?,
     };
     let sure = ctx.confirm("Sure?").await?;
     Ok(format!("{won} {sure}"))

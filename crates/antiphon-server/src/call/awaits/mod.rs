@@ -23,7 +23,7 @@ pub use join::{JoinAll, Spawned};
 pub(crate) use raw_ask::check_elicit;
 pub use sample::{Roots, Sample};
 pub use scope::Scope;
-pub use select::{Branches, Won};
+pub use select::{Branches, Winner};
 pub use step::{Attempt, InTransaction, Retry, Step};
 pub use until::IntoDone;
 pub use url_ref::{UrlRef, UrlRefError, VerifiedUrlRef};

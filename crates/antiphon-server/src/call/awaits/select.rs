@@ -10,9 +10,9 @@ use std::{
     task::{Context, Poll},
 };
 
-/// The first branch of a [`select`](Ctx::select), with its output.
+/// The winner of a [`select`](Ctx::select): its first branch, with its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Won<A, B, C = Infallible, D = Infallible> {
+pub enum Winner<A, B, C = Infallible, D = Infallible> {
     /// The first in source order.
     A(A),
     /// The second.
@@ -39,7 +39,7 @@ impl Ctx {
     /// The key follows the rules for the key of a step: one for each use.
     ///
     /// ```
-    /// use antiphon::{Result, server::{Ctx, Won}};
+    /// use antiphon::{Result, server::{Ctx, Winner}};
     /// # #[derive(serde::Deserialize)] struct Voucher { code: String }
     /// # impl antiphon::Form for Voucher {
     /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::text("code")]) }
@@ -49,8 +49,8 @@ impl Ctx {
     ///     let voucher = ctx.elicit::<Voucher>("Do you have a voucher?");
     ///     let page = ctx.elicit_url("Or pay in your browser.", |r| format!("https://pay.example/{r}"));
     ///     Ok(match ctx.select("pay", (voucher, page)).await {
-    ///         Won::A(voucher) => voucher?.code,
-    ///         Won::B(opened) => { opened?; "paid in the browser".to_owned() }
+    ///         Winner::A(voucher) => voucher?.code,
+    ///         Winner::B(opened) => { opened?; "paid in the browser".to_owned() }
     ///     })
     /// }
     /// ```
@@ -59,7 +59,7 @@ impl Ctx {
         &'a self,
         key: K,
         branches: B,
-    ) -> impl Future<Output = B::Won> + Send + use<'a, K, B> {
+    ) -> impl Future<Output = B::Winner> + Send + use<'a, K, B> {
         let (key, site) = (key.into(), crate::call::leg_runtime::call_site());
         async move {
             let select = match path(self.scope_prefix(), key.key, key.number) {
@@ -77,9 +77,9 @@ impl Ctx {
 /// Two to four futures, as a tuple. Nothing else implements it.
 pub trait Branches: sealed::Sealed + Send {
     /// The output: the first branch, with its own output.
-    type Won;
+    type Winner;
     #[doc(hidden)]
-    fn run(self, select: SelectRun<'_>) -> impl Future<Output = Self::Won> + Send
+    fn run(self, select: SelectRun<'_>) -> impl Future<Output = Self::Winner> + Send
     where
         Self: Sized;
 }
@@ -211,9 +211,9 @@ macro_rules! branches {
         impl<$($name: Future + Send),*> sealed::Sealed for ($($name,)*) where $($name::Output: Send),* {}
 
         impl<$($name: Future + Send),*> Branches for ($($name,)*) where $($name::Output: Send),* {
-            type Won = Won<$($name::Output),*>;
+            type Winner = Winner<$($name::Output),*>;
 
-            async fn run(self, select: SelectRun<'_>) -> Self::Won {
+            async fn run(self, select: SelectRun<'_>) -> Self::Winner {
                 $( #[allow(non_snake_case, reason = "named after its type")]
                 let mut $name = pin!(Some(self.$place)); )*
                 let mut done: ($(Option<$name::Output>,)*) = ($(none::<$name>(),)*);
@@ -224,7 +224,7 @@ macro_rules! branches {
                     })
                     .await;
                 match winner {
-                    $( $place => if let Some(output) = done.$place { return Won::$name(output) }, )*
+                    $( $place => if let Some(output) = done.$place { return Winner::$name(output) }, )*
                     _ => {}
                 }
                 std::future::pending().await

@@ -1,7 +1,7 @@
 //! Consent stays with what was shown: what a dropped answer makes of the answers, race winners and steps behind it.
 
 use super::*;
-use antiphon::server::Won;
+use antiphon::server::Winner;
 use std::sync::atomic::AtomicU64;
 
 /// A number that the test changes between legs, for the text of a question.
@@ -120,8 +120,8 @@ async fn a_race_behind_a_dropped_answer_is_decided_again() {
                 let keep = ctx.elicit::<Sure>("Keep it?").key("keep");
                 let drop = ctx.elicit::<Sure>("Drop it?").key("drop");
                 let what = match ctx.select("what", (keep, drop)).await {
-                    Won::A(_) => "keep",
-                    Won::B(_) => "drop",
+                    Winner::A(_) => "keep",
+                    Winner::B(_) => "drop",
                 };
                 ctx.elicit::<Sure>("Go on?").await?;
                 Ok(format!("{what} {name}"))

@@ -1,7 +1,7 @@
 //! Panics that the handler catches: what stood around them is as before.
 
 use super::*;
-use antiphon::server::Won;
+use antiphon::server::Winner;
 use std::panic::AssertUnwindSafe;
 
 /// Steps, questions and a race behind a caught panic.
@@ -10,8 +10,8 @@ async fn goes_on(ctx: &Ctx) -> Result<String> {
     let Pick { name } = ctx.elicit("Who?").await?;
     let second = ctx.step("second", async |_| ok("second").await);
     let second = match ctx.select("then", (second, std::future::pending::<()>())).await {
-        Won::A(second) => second?,
-        Won::B(()) => unreachable!("it never ends"),
+        Winner::A(second) => second?,
+        Winner::B(()) => unreachable!("it never ends"),
     };
     Ok(format!("{first} {name} {second}"))
 }
@@ -30,7 +30,7 @@ async fn a_caught_panic_of_a_race_whose_branch_panics_at_once() {
         async {
             let panics = async { panic!("a test's own panic") };
             let race = ctx.select("w", (ctx.elicit::<Sure>("Sure?"), panics));
-            let caught: std::thread::Result<Won<_, ()>> = AssertUnwindSafe(race).catch_unwind().await;
+            let caught: std::thread::Result<Winner<_, ()>> = AssertUnwindSafe(race).catch_unwind().await;
             assert!(caught.is_err());
             goes_on(ctx).await
         }
@@ -48,7 +48,7 @@ async fn a_caught_panic_of_a_race_behind_an_answer() {
                 panic!("a test's own panic")
             };
             let race = ctx.select("w", (std::future::pending::<()>(), panics));
-            let caught: std::thread::Result<Won<_, ()>> = AssertUnwindSafe(race).catch_unwind().await;
+            let caught: std::thread::Result<Winner<_, ()>> = AssertUnwindSafe(race).catch_unwind().await;
             assert!(caught.is_err());
             goes_on(ctx).await
         }

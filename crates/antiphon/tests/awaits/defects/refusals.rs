@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::one_tool::built;
-use antiphon::server::{Migration, ServerBuilder, Won};
+use antiphon::server::{Migration, ServerBuilder, Winner};
 
 /// The version that asks before it deletes. `name` comes later, so that the refusal is recorded by then.
 fn asking() -> Server {
@@ -128,8 +128,8 @@ async fn a_refused_sibling_that_a_select_dropped_stops_nothing() {
         |ctx| {
             async {
                 match ctx.select("w", (ctx.elicit::<Pick>("Who?"), ctx.elicit::<Sure>("Sure?"))).await {
-                    Won::A(_) => acts(ctx).await,
-                    Won::B(_) => ok("the second won").await,
+                    Winner::A(_) => acts(ctx).await,
+                    Winner::B(_) => ok("the second won").await,
                 }
             }
             .boxed()

@@ -1,7 +1,7 @@
 //! Futures in sets that poll only what was woken: every future that may go on is woken, once.
 
 use super::*;
-use antiphon::server::Won;
+use antiphon::server::Winner;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use std::{
     future::{Future, pending, poll_fn},
@@ -42,7 +42,7 @@ fn question_beside_a_race(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
             let race = ctx.select("w", (charge, ctx.elicit::<Sure>("Other?")));
             tokio::join!(ctx.elicit::<Pick>("Name?"), race)
         });
-        let Some((name, Won::A(charged))) = set.next().await else { return ok("the question won").await };
+        let Some((name, Winner::A(charged))) = set.next().await else { return ok("the question won").await };
         Ok(format!("{} {}", name?.name, charged?))
     }
     .boxed()
@@ -70,7 +70,7 @@ fn race_that_waits_for_another_member(ctx: &Ctx) -> BoxFuture<'_, Result<String>
                 Ok::<u8, Error>(receiver.await?)
             };
             let (slow, race) = tokio::join!(slow, ctx.select("w", (waits, pending::<()>())));
-            let Won::A(number) = race else { return ok("nothing").await };
+            let Winner::A(number) = race else { return ok("nothing").await };
             Ok(format!("{} {}", slow?, number?))
         };
         let second = async {
@@ -131,8 +131,8 @@ fn nested_races(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
     });
     let race = async {
         Ok(match ctx.select("out", (set.collect::<Vec<_>>(), late)).await {
-            Won::A(all) => format!("{} members", all.len()),
-            Won::B(_) => "late".to_owned(),
+            Winner::A(all) => format!("{} members", all.len()),
+            Winner::B(_) => "late".to_owned(),
         })
     };
     counted(&NESTED, MOST, race).boxed()
@@ -149,8 +149,8 @@ fn race_over_sets(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
     let set = members.into_iter().collect::<FuturesUnordered<_>>();
     let race = async {
         Ok(match ctx.select("w", (set.collect::<Vec<_>>(), ctx.elicit::<Sure>("Go on?"))).await {
-            Won::A(all) => format!("{} members", all.len()),
-            Won::B(_) => "the question".to_owned(),
+            Winner::A(all) => format!("{} members", all.len()),
+            Winner::B(_) => "the question".to_owned(),
         })
     };
     counted(&SETS, MOST, race).boxed()

@@ -1,7 +1,7 @@
 //! Races: answers first, in source order; then steps begin in source order.
 
 use super::*;
-use antiphon::server::Won;
+use antiphon::server::Winner;
 use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use std::{convert::Infallible, time::Duration};
 
@@ -12,9 +12,9 @@ async fn a_race_within_a_race_begins_no_step_out_of_turn() {
         let second = ctx.step("second", async |_| ok("second").await);
         let inner = ctx.select("inner", (second, ctx.elicit::<Place>("Where?")));
         match ctx.select("outer", (first, inner)).await {
-            Won::A(first) => Ok(first?),
-            Won::B(Won::A(second)) => Ok(second?),
-            Won::B(Won::B(place)) => Ok(place?.region),
+            Winner::A(first) => Ok(first?),
+            Winner::B(Winner::A(second)) => Ok(second?),
+            Winner::B(Winner::B(place)) => Ok(place?.region),
         }
     }));
     assert_eq!(result_text(&ToolCall::new(json!({})).leg(&server, Value::Null).await), "first");
@@ -30,8 +30,8 @@ async fn of_two_answers_the_first_in_source_order_wins_whatever_was_recorded_bef
             Ok::<_, antiphon::Error>(sure)
         };
         Ok(match ctx.select("outer", (ctx.elicit::<Place>("Where?"), second)).await {
-            Won::A(_) => "first",
-            Won::B(_) => "second",
+            Winner::A(_) => "first",
+            Winner::B(_) => "second",
         }
         .to_owned())
     }));
@@ -48,8 +48,8 @@ async fn of_two_answers_the_first_wins_whoever_polls_it() {
         let guesses = async { ctx.step("guess", async |_| ok("guess").await).await.is_ok() };
         let both = [asks.boxed(), guesses.boxed()].into_iter().collect::<FuturesUnordered<_>>();
         Ok(match ctx.select("first", (both.collect::<Vec<_>>(), ctx.elicit::<Confirm>("Sure?"))).await {
-            Won::A(_) => "both",
-            Won::B(_) => "sure",
+            Winner::A(_) => "both",
+            Winner::B(_) => "sure",
         }
         .to_owned())
     }));
@@ -66,8 +66,8 @@ async fn steps_begin_in_a_race_whoever_polls_them() {
             steps.collect::<FuturesUnordered<_>>().collect::<Vec<_>>().await.len()
         };
         Ok(match ctx.select("first", (several, ctx.elicit::<Place>("Where?"))).await {
-            Won::A(count) => format!("{count} steps"),
-            Won::B(_) => "an answer".to_owned(),
+            Winner::A(count) => format!("{count} steps"),
+            Winner::B(_) => "an answer".to_owned(),
         })
     }));
     let mut talk = ToolCall::new(json!({}));
@@ -80,9 +80,10 @@ async fn keys_may_look_like_the_seats_of_other_races() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
         let guess = ctx.step("guess", async |_| ok("guess").await);
         let never = std::future::pending::<Infallible>;
-        let (Won::B(first) | Won::A(first)) = ctx.select("a", (never().map(|_| unreachable!()), guess)).await;
+        let (Winner::B(first) | Winner::A(first)) =
+            ctx.select("a", (never().map(|_| unreachable!()), guess)).await;
         let where_to = ctx.elicit::<Place>("Where?");
-        let (Won::A(place) | Won::B(place)) =
+        let (Winner::A(place) | Winner::B(place)) =
             ctx.select("a:0>b", (where_to, never().map(|_| unreachable!()))).await;
         Ok(format!("{} {}", first?, place?.region))
     }));
@@ -103,8 +104,8 @@ async fn a_branch_that_only_waits_may_win_while_a_step_runs() {
         });
         let (first, place) = tokio::join!(ctx.select("first", (waits, guess)), ctx.elicit::<Place>("Where?"));
         let first = match first {
-            Won::A(()) => "waited",
-            Won::B(_) => "guessed",
+            Winner::A(()) => "waited",
+            Winner::B(_) => "guessed",
         };
         Ok(format!("{first} {}", place?.region))
     }));
@@ -134,7 +135,7 @@ async fn a_step_of_a_loser_runs_to_its_end_and_no_line_behind_it() {
         };
         let wins = async { tokio::time::sleep(Duration::from_millis(10)).await };
         let asks = ctx.elicit::<Place>("Where?");
-        let Won::A(()) = ctx.select("first", (wins, loses, asks)).await else { return ok("lost").await };
+        let Winner::A(()) = ctx.select("first", (wins, loses, asks)).await else { return ok("lost").await };
         let sure: Confirm = ctx.elicit("Sure?").await?;
         Ok(sure.ok.to_string())
     }));
@@ -152,7 +153,7 @@ async fn a_step_of_a_loser_runs_to_its_end_and_no_line_behind_it() {
 async fn an_answer_to_a_loser_holds_nothing_up() {
     let server = server(tool!(|ctx| {
         let asked = (ctx.elicit::<Place>("Where?"), ctx.elicit::<Confirm>("Sure?"));
-        let Won::A(_) = ctx.select("first", asked).await else { return ok("the second").await };
+        let Winner::A(_) = ctx.select("first", asked).await else { return ok("the second").await };
         // It is not passed as if it had been passed before.
         ctx.checkpoint().now().await;
         ok("the first").await

@@ -1,7 +1,7 @@
 //! Clients that answer what was not asked, under another name, or with the state of another round.
 
 use super::*;
-use antiphon::server::{Caller, Won};
+use antiphon::server::{Caller, Winner};
 
 /// One request with exactly this text for its answers.
 async fn raw(server: &Server, state: &str, answers: &str) -> Value {
@@ -122,8 +122,8 @@ async fn a_race_that_was_decided_stays_so_whatever_is_answered_later() {
     let server = server(tool!(|ctx| {
         let (one, two) = (ctx.elicit::<Confirm>("One?").key("one"), ctx.elicit::<Confirm>("Two?").key("two"));
         let first = match ctx.select("first", (one, two)).await {
-            Won::A(one) => format!("one {}", one?.ok),
-            Won::B(two) => format!("two {}", two?.ok),
+            Winner::A(one) => format!("one {}", one?.ok),
+            Winner::B(two) => format!("two {}", two?.ok),
         };
         let sure: Confirm = ctx.elicit("Sure?").await?;
         Ok(format!("{first} {}", sure.ok))

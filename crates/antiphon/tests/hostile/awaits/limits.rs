@@ -1,7 +1,7 @@
 //! No limit strikes between an effect and its record.
 
 use super::*;
-use antiphon::server::Won;
+use antiphon::server::Winner;
 
 /// A tool that fills its record with `fill`, has an effect, and then records more in the same leg.
 macro_rules! behind_an_effect {
@@ -29,7 +29,7 @@ macro_rules! behind_an_effect {
 async fn what_is_recorded_behind_an_effect_does_not_cost_its_record() {
     let races = behind_an_effect!(|ctx| for n in 0..40 {
         let asks = ctx.elicit::<Confirm>("Never asked.").key("never").nth(n);
-        let (Won::A(()) | Won::B(_)) = ctx.select(("race", n), (async {}, asks)).await;
+        let (Winner::A(()) | Winner::B(_)) = ctx.select(("race", n), (async {}, asks)).await;
     });
     let urls = behind_an_effect!(|ctx| {
         let asks = (0..8).map(|n| ctx.elicit_url("Open.", |r| format!("https://e.example/{r}")).nth(n));

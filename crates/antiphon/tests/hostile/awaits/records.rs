@@ -1,7 +1,7 @@
 //! A recorded entry counts for the ask or step that it was recorded for, and for no other.
 
 use super::*;
-use antiphon::server::{Migration, Won};
+use antiphon::server::{Migration, Winner};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
@@ -12,7 +12,7 @@ async fn a_winner_that_is_not_there_any_more_ends_the_call() {
                 let never = std::future::pending::<()>;
                 let go = ctx.elicit::<Confirm>("Go?").key("go");
                 let won = ctx.select("first", (never(), go, $($more)?)).await;
-                let won = matches!(won, Won::A(_) | Won::B(_));
+                let won = matches!(won, Winner::A(_) | Winner::B(_));
                 ctx.elicit::<Confirm>("Sure?").await?;
                 Ok(won.to_string())
             })
@@ -37,7 +37,7 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
             ctx.checkpoint().now().await;
             std::future::pending::<()>().await;
         };
-        let (Won::A(_) | Won::B(())) = ctx.select("first", (asks, pauses)).await;
+        let (Winner::A(_) | Winner::B(())) = ctx.select("first", (asks, pauses)).await;
         // It ends a leg, for nothing that was recorded is still to come.
         ctx.checkpoint().key("later").now().await;
         ok("done").await
@@ -53,7 +53,7 @@ async fn a_checkpoint_of_a_loser_silences_nothing() {
 async fn a_question_of_a_loser_silences_nothing() {
     let server = server(tool!(|ctx| {
         let (one, two) = (ctx.elicit::<Confirm>("One?").key("one"), ctx.elicit::<Confirm>("Two?").key("two"));
-        let (Won::A(first) | Won::B(first)) = ctx.select("first", (one, two)).await;
+        let (Winner::A(first) | Winner::B(first)) = ctx.select("first", (one, two)).await;
         ctx.checkpoint().now().await;
         Ok(first?.ok.to_string())
     }));
@@ -74,7 +74,7 @@ async fn what_a_step_of_a_loser_came_to_is_handed_to_no_other() {
             tokio::time::sleep(Duration::from_secs(1)).await;
             ok("loser").await
         });
-        let (Won::A(()) | Won::B(_)) = ctx.select("first", (waits, loses)).await;
+        let (Winner::A(()) | Winner::B(_)) = ctx.select("first", (waits, loses)).await;
         ctx.elicit::<Confirm>("Sure?").await?;
         Ok(ctx.step("s", async |_| ok("another").await).await?)
     }));
