@@ -14,6 +14,7 @@ mod observations;
 mod pending;
 mod poll;
 mod select;
+mod setup;
 mod slot;
 mod slots;
 mod stale;
@@ -26,14 +27,14 @@ pub use end::LegOutput;
 pub use next_action::{GraceReason, NextAction};
 pub use observations::Observations;
 pub use pending::PendingAsk;
+pub use setup::{CANCELLED, Delivery, Purpose, Setup};
 pub use slot::{BranchId, Question, SlotId};
 pub use step::StepPoll;
 
 use crate::{
     CallSite,
     answer::too_long,
-    limits::Limits,
-    record::{AskRecord, EntryKind, HandlerState, Migration, Note, ReceivedAnswer, Record},
+    record::{AskRecord, EntryKind, HandlerState, Note, ReceivedAnswer, Record},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -46,55 +47,6 @@ use std::{sync::Arc, task::Waker};
 /// The space that the record keeps free before a step runs, in bytes, besides the space for its outcome: one question
 /// must still fit after the step.
 const RESERVED_SPACE: usize = 512;
-
-/// The way in which an answer reaches the handler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// The answer comes with the next leg: a question ends this leg.
-    #[default]
-    NextLeg,
-    /// The answer comes during this leg: the handler waits for it.
-    ThisLeg,
-}
-
-/// The purpose of a leg.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    /// The leg runs for its result.
-    #[default]
-    Serve,
-    /// The leg runs for its result and for observations: it also records what the handler drops.
-    Observe,
-    /// The leg runs for the observations only: no step runs, and no checkpoint ends it.
-    DryRun,
-}
-
-/// The settings of a leg.
-#[derive(Clone, Debug, Default)]
-pub struct Setup {
-    /// The limits of the call.
-    pub limits: Limits,
-    /// The way in which answers reach the handler.
-    pub delivery: Delivery,
-    /// The purpose of the leg.
-    pub purpose: Purpose,
-    /// The changes of this version of the tool to recorded steps.
-    pub migration: Migration,
-    /// True if recorded steps that the handler does not reach do not end the call.
-    pub lenient: bool,
-    /// True if the leg ends with state only before its first new step.
-    pub anchor: bool,
-    /// True in a task: questions stay open from leg to leg, so a leg without an answer is no refusal to answer.
-    pub in_task: bool,
-    /// True if the call was cancelled and the handler does not know yet: its first new step does not run and fails with the
-    /// code [`CANCELLED`].
-    pub refuse_step: bool,
-    /// The time at which the leg begins, in Unix seconds.
-    pub now: u64,
-}
-
-/// The code of a step that did not run, because the task was cancelled.
-pub const CANCELLED: &str = "cancelled";
 
 /// One leg of one call.
 #[derive(Debug)]

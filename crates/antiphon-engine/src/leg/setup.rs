@@ -1,0 +1,52 @@
+//! The settings of a leg.
+
+use crate::{limits::Limits, record::Migration};
+
+/// The way in which an answer reaches the handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// The answer comes with the next leg: a question ends this leg.
+    #[default]
+    NextLeg,
+    /// The answer comes during this leg: the handler waits for it.
+    ThisLeg,
+}
+
+/// The purpose of a leg.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// The leg runs for its result.
+    #[default]
+    Serve,
+    /// The leg runs for its result and for observations: it also records what the handler drops.
+    Observe,
+    /// The leg runs for the observations only: no step runs, and no checkpoint ends it.
+    DryRun,
+}
+
+/// The settings of a leg.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The limits of the call.
+    pub limits: Limits,
+    /// The way in which answers reach the handler.
+    pub delivery: Delivery,
+    /// The purpose of the leg.
+    pub purpose: Purpose,
+    /// The changes of this version of the tool to recorded steps.
+    pub migration: Migration,
+    /// True if recorded steps that the handler does not reach do not end the call.
+    pub lenient: bool,
+    /// True if the leg ends with state only before its first new step.
+    pub anchor: bool,
+    /// True in a task: questions stay open from leg to leg, so a leg without an answer is no refusal to answer.
+    pub in_task: bool,
+    /// True if the call was cancelled and the handler does not know yet: its first new step does not run and fails with the
+    /// code [`CANCELLED`].
+    pub refuse_step: bool,
+    /// The time at which the leg begins, in Unix seconds.
+    pub now: u64,
+}
+
+/// The code of a step that did not run, because the task was cancelled.
+pub const CANCELLED: &str = "cancelled";
