@@ -4,7 +4,7 @@
 #![no_main]
 
 use antiphon::{
-    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Response, Server, Tool},
+    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, InputResponse, Server, Tool},
     wire::{FormSchema, SamplingMessage},
 };
 use antiphon_fuzz::{block_on, server};
@@ -87,7 +87,7 @@ fn handle(ctx: &Ctx) -> Result<Reply<String>, antiphon::Error> {
             && ctx.listed_roots(&asks[4]).is_some()
     );
     assert_eq!(ctx.input_responses().len(), asks.len());
-    let forms = ctx.input_responses().filter(|(_, response)| matches!(response, Response::Elicit(_)));
+    let forms = ctx.input_responses().filter(|(_, response)| matches!(response, InputResponse::Elicit(_)));
     assert_eq!(forms.count(), 3);
     Ok(Reply::Complete("done".to_owned()))
 }

@@ -11,7 +11,7 @@ use std::fmt;
 /// A valid answer, decoded as the kind of its question.
 #[derive(Clone)]
 #[non_exhaustive]
-pub enum Response {
+pub enum InputResponse {
     /// The answer to a form or a URL.
     Elicit(ElicitResult),
     /// The answer to a sampling request.
@@ -20,7 +20,7 @@ pub enum Response {
     Roots(ListRootsResult),
 }
 
-impl Response {
+impl InputResponse {
     /// Returns `true` if the person declined or cancelled.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Elicit(result) if result.action != Action::Accept)
@@ -37,7 +37,7 @@ impl Response {
     }
 }
 
-impl fmt::Debug for Response {
+impl fmt::Debug for InputResponse {
     /// Writes the kind only, because answers do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -60,7 +60,7 @@ pub(crate) fn too_long(room: usize) -> String {
 ///
 /// # Errors
 /// The reason, as text for the person. The text names fields and rules and contains no values.
-pub(crate) fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<Response, String> {
+pub(crate) fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<InputResponse, String> {
     let most = match question.kind() {
         AskKind::Form | AskKind::Url => limits.form_answer,
         _ => limits.sampling_answer,
@@ -75,7 +75,7 @@ pub(crate) fn check(question: &InputRequest, text: &str, limits: &Limits) -> Res
 ///
 /// # Errors
 /// The reason, as text for the person. The text names fields and rules and contains no values.
-pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, String> {
+pub fn read_answer(question: &InputRequest, text: &str) -> Result<InputResponse, String> {
     let unreadable = |_| UNREADABLE.to_owned();
     match question {
         InputRequest::Elicit(elicit) => {
@@ -88,12 +88,14 @@ pub fn read_answer(question: &InputRequest, text: &str) -> Result<Response, Stri
                 }
                 _ => None,
             };
-            Ok(Response::Elicit(result))
+            Ok(InputResponse::Elicit(result))
         }
         InputRequest::CreateMessage(_) => {
-            serde_json::from_str(text).map(Response::Sampling).map_err(unreadable)
+            serde_json::from_str(text).map(InputResponse::Sampling).map_err(unreadable)
         }
-        InputRequest::ListRoots { .. } => serde_json::from_str(text).map(Response::Roots).map_err(unreadable),
+        InputRequest::ListRoots { .. } => {
+            serde_json::from_str(text).map(InputResponse::Roots).map_err(unreadable)
+        }
         // This server cannot have sent a question of another kind.
         _ => Err(UNREADABLE.to_owned()),
     }

@@ -45,7 +45,7 @@
 //! |---|---|
 //! | [`Record`], [`RecordError`], [`AskRecord`], [`UrlReference`] | the data that travels between legs, as bytes |
 //! | [`Leg`] | one leg: the futures of a handler and the driver call its methods |
-//! | [`Question`], [`AskPoll`], [`AnsweredAsk`], [`Response`] | questions and answers |
+//! | [`Question`], [`AskPoll`], [`AnsweredAsk`], [`InputResponse`] | questions and answers |
 //! | [`StepPoll`], [`StepWaker`], [`StepOutcome`], [`StepFailure`] | steps |
 //! | [`SlotId`], [`BranchId`], [`PollContext`] | the identity of a future while it is polled |
 //! | [`WakeTracker`], [`NextAction`], [`GraceReason`], [`DeferredWork`], [`LogEvent`] | the driver's work after a poll |
@@ -63,7 +63,7 @@ mod stop;
 mod sync;
 mod wake_tracker;
 
-pub use answer::{Response, read_answer};
+pub use answer::{InputResponse, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
     AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, CANCELLED, DeferredWork, Delivery, GraceReason, Leg,

@@ -10,7 +10,7 @@ pub use codec::RecordError;
 pub use migrate::{Collision, Migration};
 use std::sync::Arc;
 
-use crate::answer::Response;
+use crate::answer::InputResponse;
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 
@@ -121,7 +121,7 @@ pub struct AskRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedAnswer {
     pub(crate) text: String,
-    pub(crate) response: Option<Response>,
+    pub(crate) response: Option<InputResponse>,
 }
 
 impl From<String> for CheckedAnswer {
@@ -138,7 +138,7 @@ pub(crate) struct ReceivedAnswer {
     /// The answer as JSON, or `None` if the person's time was over.
     pub(crate) text: Option<String>,
     /// The decoded answer, if it was validated in this leg.
-    pub(crate) response: Option<Response>,
+    pub(crate) response: Option<InputResponse>,
     /// The time at which the answer came, in Unix seconds.
     pub(crate) at: Option<u64>,
 }

@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "no handler runs here")]
 mod driver;
 
-use antiphon_engine::{Leg, LegOutput, Limits, Record, Response, StopReason};
+use antiphon_engine::{InputResponse, Leg, LegOutput, Limits, Record, StopReason};
 use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
 use driver::{answer, describe_round, form, setup};
@@ -45,7 +45,7 @@ fn receive(
 /// Describes the answers that the handler receives, in their order.
 fn answered(leg: &mut Leg) -> String {
     let words = leg.answered_by_hand().into_iter().map(|answered| match answered.response {
-        Response::Elicit(result) => {
+        InputResponse::Elicit(result) => {
             let text = result.content.as_ref().and_then(|content| content["x"].as_str());
             format!("{}={}", answered.key, text.unwrap_or("refused"))
         }

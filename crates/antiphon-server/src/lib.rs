@@ -69,8 +69,8 @@ pub use build_error::BuildError;
 pub use builder::ServerBuilder;
 pub use call::{
     Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome,
-    InTransaction, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Response, Retry, Roots, Sample, Scope,
-    Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
+    InTransaction, InputResponse, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Retry, Roots, Sample,
+    Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
     ask::{Ask, InputRequired, Reply},
     ctx::{Answer, Ctx, Unverified},
     handler::{Handler, WithState, with_state},

@@ -10,7 +10,7 @@ use super::{
     end::{LegOutput, check_leg_limit},
 };
 use crate::{
-    answer::{NO_ANSWER, Response, asked_too_often, check, read_answer, too_long, with_reason},
+    answer::{InputResponse, NO_ANSWER, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
     record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
@@ -29,7 +29,7 @@ pub struct AnsweredAsk {
     /// The question as JSON, as it was asked.
     pub question: Arc<str>,
     /// The answer.
-    pub response: Response,
+    pub response: InputResponse,
 }
 
 impl Leg {

@@ -2,7 +2,7 @@
 
 use crate::{
     Ask, Bearer, Error, TraceContext,
-    call::{self, Carrier, LegRuntime, Response, emit::Emitter},
+    call::{self, Carrier, InputResponse, LegRuntime, emit::Emitter},
     form,
     receipt::ReceiptRequest,
     runtime::Runtime,
@@ -205,7 +205,7 @@ impl Ctx {
     /// Returns the model's message for exactly this ask; `None` if it was not asked in the last leg.
     pub fn sampled(&self, ask: &Ask) -> Option<&CreateMessageResult> {
         match self.answer_to(ask)? {
-            AnsweredAsk { response: Response::Sampling(result), .. } => Some(result),
+            AnsweredAsk { response: InputResponse::Sampling(result), .. } => Some(result),
             _ => None,
         }
     }
@@ -213,14 +213,14 @@ impl Ctx {
     /// Returns the client's roots; `None` if they were not requested in the last leg.
     pub fn listed_roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
         match self.answer_to(ask)? {
-            AnsweredAsk { response: Response::Roots(result), .. } => Some(result),
+            AnsweredAsk { response: InputResponse::Roots(result), .. } => Some(result),
             _ => None,
         }
     }
 
     /// Returns every answer of this leg with its key. Each answer was requested by the opened state, fits its question,
     /// and is decoded.
-    pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &Response)> {
+    pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &InputResponse)> {
         let counts = |answered: &&AnsweredAsk| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
         let answered: Vec<&AnsweredAsk> = self.answered().iter().filter(counts).collect();
         answered.into_iter().map(|answered| (&*answered.key, &answered.response))
@@ -246,7 +246,9 @@ impl Ctx {
     ) -> Result<Option<Unverified<Answer<T>>>, Error> {
         let sent = self.leg.unverified.as_ref().and_then(|responses| responses.get(ask.key()));
         match sent.and_then(|text| call::read_answer(ask.request(), text.get()).ok()) {
-            Some(Response::Elicit(result)) => decoded(ask, &result).map(|answer| Some(Unverified(answer))),
+            Some(InputResponse::Elicit(result)) => {
+                decoded(ask, &result).map(|answer| Some(Unverified(answer)))
+            }
             _ => Ok(None),
         }
     }
@@ -318,7 +320,7 @@ impl Ctx {
 
     fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
         match self.answer_to(ask)? {
-            AnsweredAsk { response: Response::Elicit(result), .. } => Some(result),
+            AnsweredAsk { response: InputResponse::Elicit(result), .. } => Some(result),
             _ => None,
         }
     }

@@ -40,7 +40,7 @@ pub(crate) mod result;
 pub(crate) mod setup;
 
 pub(crate) use antiphon_engine::read_answer;
-pub use antiphon_engine::{IntoNumber, Migration, Response, StepKey};
+pub use antiphon_engine::{InputResponse, IntoNumber, Migration, StepKey};
 pub use awaits::*;
 pub use carrier::Carrier;
 pub(crate) use carrier::{LegCarrier, Pushed};
