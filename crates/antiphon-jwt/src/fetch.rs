@@ -1,13 +1,14 @@
 //! Requests to an issuer, over the same connections as the client's.
 
 use antiphon_connect::Connector;
+use antiphon_wire::check_secure;
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
-use std::{net::IpAddr, time::Duration};
-use url::{Host, Url};
+use std::time::Duration;
+use url::Url;
 
 /// The maximum length of a response in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
@@ -18,7 +19,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Returns the body at this URL as text. Redirects are not followed.
 pub(crate) async fn get(url: &str) -> Result<String, String> {
     let parsed = Url::parse(url).map_err(|fault| format!("{url}: {fault}"))?;
-    check_scheme(&parsed).map_err(|fault| format!("{url}: {fault}"))?;
+    check_secure(parsed.scheme(), parsed.host_str()).map_err(|fault| format!("{url}: {fault}"))?;
     let uri: Uri = parsed.as_str().parse().map_err(|fault| format!("{url}: {fault}"))?;
     let connector = Connector::new(&uri, CONNECT_TIME)?;
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
@@ -74,21 +75,6 @@ fn well_known(issuer: &str) -> Vec<String> {
         places.push(format!("{issuer}/.well-known/openid-configuration"));
     }
     places
-}
-
-/// > All authorization server endpoints **MUST** be served over HTTPS.
-pub(crate) fn check_scheme(url: &Url) -> Result<(), &'static str> {
-    let is_loopback = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => return Err("it has no host"),
-    };
-    match url.scheme() {
-        "https" => Ok(()),
-        "http" if is_loopback => Ok(()),
-        _ => Err("it must be https, or http on this machine itself"),
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use crate::{
     algorithm::Algorithm,
-    fetch::check_scheme,
     key_set::KeySet,
     keys::{KeySource, Keys},
 };
+use antiphon_wire::check_secure;
 use std::sync::Arc;
 use url::Url;
 
@@ -98,5 +98,5 @@ pub(crate) struct TrustedIssuer {
 
 fn check_location(url: &str) -> Result<(), String> {
     let parsed = Url::parse(url).map_err(|fault| format!("`{url}` is no URL: {fault}"))?;
-    check_scheme(&parsed).map_err(|fault| format!("`{url}`: {fault}"))
+    check_secure(parsed.scheme(), parsed.host_str()).map_err(|fault| format!("`{url}`: {fault}"))
 }

@@ -29,6 +29,7 @@ mod prompt;
 mod reader;
 mod resource;
 mod sampling;
+mod secure_url;
 pub mod sse;
 mod subscription;
 mod tag;
@@ -81,6 +82,7 @@ pub use sampling::{
     CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, SamplingBlock, SamplingContent,
     SamplingMessage, ToolChoice,
 };
+pub use secure_url::check_secure;
 pub use subscription::{
     AcknowledgedParams, ListChangedParams, ListenParams, ListenResult, ResourceUpdatedParams,
     SubscriptionFilter,

@@ -1,8 +1,7 @@
 //! The resource identifier, and the URL of its metadata.
 
-use antiphon_wire::escaped;
-use std::net::IpAddr;
-use url::{Host, Url};
+use antiphon_wire::{check_secure, escaped};
+use url::Url;
 
 /// The path of the metadata of a protected resource, before the resource's own path.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -59,22 +58,7 @@ pub(crate) fn check_url(text: &str) -> Result<(), String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!("`{shown}` holds a user name"));
     }
-    check_scheme(&url).map_err(|fault| format!("`{shown}`: {fault}"))
-}
-
-/// > All authorization server endpoints **MUST** be served over HTTPS.
-pub(crate) fn check_scheme(url: &Url) -> Result<(), &'static str> {
-    let is_loopback = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => return Err("it has no host"),
-    };
-    match url.scheme() {
-        "https" => Ok(()),
-        "http" if is_loopback => Ok(()),
-        _ => Err("it must be https, or http on this machine itself"),
-    }
+    check_secure(url.scheme(), url.host_str()).map_err(|fault| format!("`{shown}`: {fault}"))
 }
 
 /// Returns the index at which the authority ends and the path begins.
