@@ -61,7 +61,7 @@ impl<S: MessageService> Endpoint<S> {
                 self.sessions.end(id);
                 return HttpReply::Empty(StatusCode::NO_CONTENT);
             }
-            Err(reply) => return reply,
+            Err(reply) => return *reply,
         };
         self.listen(&open, parts, authorized).unwrap_or_else(HttpReply::Rejection)
     }
@@ -114,7 +114,7 @@ impl<S: MessageService> Endpoint<S> {
     pub(crate) async fn post(&self, parts: Parts, body: RequestBody, authorized: Authorized) -> HttpReply {
         let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
-            Err(reply) => return reply,
+            Err(reply) => return *reply,
         };
         match receive_unanswered(&open.session, &body, &authorized.caller(&parts)) {
             Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
@@ -216,12 +216,12 @@ impl<S: MessageService> Endpoint<S> {
         &self,
         parts: &'a Parts,
         authorized: Authorized,
-    ) -> Result<NamedSession<'a, S>, HttpReply> {
-        let bad = |error| HttpReply::json(ReplyMessage::error(None, &error));
+    ) -> Result<NamedSession<'a, S>, Box<HttpReply>> {
+        let bad = |error| Box::new(HttpReply::json(ReplyMessage::error(None, &error)));
         let id = single_or_none(&parts.headers, &MCP_SESSION_ID).map_err(bad)?.unwrap_or_default();
         let caller = authorized.caller(parts);
         let open = self.sessions.find(id).filter(|open| open.session.is_opened_by(&caller));
-        let open = open.ok_or_else(|| HttpReply::Rejection(session_not_found()))?;
+        let open = open.ok_or_else(|| Box::new(HttpReply::Rejection(session_not_found())))?;
         open.touch();
         check_legacy_version(&parts.headers, Some(open.session.version())).map_err(bad)?;
         Ok((open, id))
