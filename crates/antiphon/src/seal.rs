@@ -3,5 +3,5 @@
 
 pub use antiphon_seal::{
     CallId, Codec, CodecError, Digest, EntropyError, KeyError, KeyFile, KeyFileError, KeyRing, Principal,
-    SecretKey, utc,
+    SecretKey, TextFault, utc,
 };

@@ -11,8 +11,8 @@
 //! | answers | [`ElicitResult`], [`CreateMessageResult`], [`ListRootsResult`], [`InputResponses`] |
 //! | a client and a server | [`AskSupport`], [`ProtocolVersion`], [`Implementation`], [`DiscoverResult`], capabilities |
 //! | completions, logs, subscriptions, caches | [`CompletionReference`], [`LogLevel`], [`SubscriptionFilter`], [`Ttl`], .. |
-//! | tasks | [`DetailedTask`], [`Task`], [`TaskStatus`], [`TaskDetail`] |
-//! | errors | [`ErrorObject`], [`ErrorCode`] |
+//! | tasks | [`DetailedTask`], [`Task`], [`TaskStatus`], [`TaskDetail`], [`TaskSupport`], [`TasksCapability`] |
+//! | errors | [`ErrorObject`], [`ErrorCode`], [`OutcomeFault`], [`NeitherAskNorState`] |
 //! | text of a peer in a log, an error, a terminal | [`ForeignText`], [`escaped`], [`is_escaped`], [`secret_in`] |
 //! | transports of your own | [`Incoming`], [`Request`], [`Response`], [`Notification`], [`RequestId`], [`ParamHeaders`] |
 
@@ -24,10 +24,12 @@ pub use antiphon_wire::{
     GetPromptResult, Icon, IconTheme, ImageContent, Implementation, Incoming, InputRequest, InputRequests,
     InputRequiredResult, InputResponses, JsonSchema, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListRootsResult, ListToolsResult, LogLevel, Meta, ModelHint, ModelPreferences,
-    Notification, ProgressToken, Prompt, PromptArgument, PromptMessage, ProtocolVersion, ReadResourceResult,
-    Request, RequestId, Resource, ResourceContents, ResourceLink, ResourceTemplate, Response, Role, Root,
-    SamplingBlock, SamplingContent, SamplingMessage, ServerCapabilities, SubscriptionFilter, Task,
-    TaskDetail, TaskStatus, TextContent, TextFormat, Tool, ToolAnnotations, ToolChoice, ToolResultContent,
-    ToolUseContent, Ttl, UnknownAsk, Unreadable, escaped, header::params::ParamHeaders, is_escaped,
-    secret_in,
+    NeitherAskNorState, Notification, OutcomeFault, ProgressToken, Prompt, PromptArgument, PromptMessage,
+    ProtocolVersion, ReadResourceResult, Request, RequestId, Resource, ResourceContents, ResourceLink,
+    ResourceTemplate, Response, Role, Root, SamplingBlock, SamplingContent, SamplingMessage,
+    ServerCapabilities, SubscriptionFilter, Task, TaskDetail, TaskStatus, TaskSupport, TasksCapability,
+    TextContent, TextFormat, Tool, ToolAnnotations, ToolChoice, ToolResultContent, ToolUseContent, Ttl,
+    UnknownAsk, Unreadable, escaped,
+    header::params::{ParamHeader, ParamHeaderFault, ParamHeaders, ParamKind, ParamMismatch},
+    is_escaped, secret_in,
 };
