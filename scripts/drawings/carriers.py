@@ -7,7 +7,7 @@ def draw():
         960, 420, "The three carriers of a call",
         "Sealed, for a request of 2026-07-28: the question and the sealed record go to the client, the handler is dropped, and any "
         "instance runs it again with the answer. Pushed, for a session of 2025: the question is a request of the server, and the "
-        "handler waits. Task, planned: the question waits in the task, and the record is in the task's store.",
+        "handler waits. Task, with the extension: the question waits in the task, and the record is in the task's store.",
     )
     panels = [
         ("sealed", "a request of 2026-07-28", "instances", [
@@ -18,15 +18,14 @@ def draw():
             (1, "tools/call"), (-1, "question, as a request"), (0, "the handler waits"),
             (1, "answer"), (0, "the handler goes on"), (-1, "result"),
         ], ("record: in memory,", "on the session's instance")),
-        ("task (planned)", "the extension for tasks", "instances", [
+        ("task", "the extension for tasks", "instances", [
             (1, "tools/call"), (-1, "a task"), (1, "tasks/get"), (-1, "question"),
             (1, "tasks/update: answer"), (1, "tasks/get"), (-1, "result"),
-        ], ("record: in the tasks' store;", "not implemented yet")),
+        ], ("record: in the tasks' store;", "any process can go on")),
     ]
     for number, (name, when, server, messages, record) in enumerate(panels):
         left = 16 + 312 * number
-        planned = " planned" if "planned" in name else ""
-        picture.rect(left, 16, 304, 388, "box" + planned, 6)
+        picture.rect(left, 16, 304, 388, "box", 6)
         picture.text(left + 152, 42, name, "text strong", "middle")
         picture.text(left + 152, 61, when, "muted small", "middle")
         client, other = left + 40, left + 264

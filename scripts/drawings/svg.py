@@ -32,7 +32,7 @@ def style():
 
     return (
         f"text{{font-family:{SANS};font-size:14px}}.mono{{font-family:{MONO};font-size:13px}}.small{{font-size:12px}}"
-        f".strong{{font-weight:600}}.over{{paint-order:stroke;stroke-width:5px}}.life{{stroke-dasharray:4 4}}.planned{{stroke-dasharray:5 4}}"
+        f".strong{{font-weight:600}}.over{{paint-order:stroke;stroke-width:5px}}.life{{stroke-dasharray:4 4}}"
         f"{rules(2)}@media(prefers-color-scheme:dark){{{rules(3)}}}"
     )
 
