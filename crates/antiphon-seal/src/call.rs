@@ -18,8 +18,8 @@ pub struct Call {
     pub(crate) born: u64,
     pub(crate) deadline: Option<u64>,
     pub(crate) leg: u16,
-    /// The nonce of the first token, in the leg that began the call: the first bytes of its id, which are random, public and
-    /// used by no other call.
+    /// The nonce of the first token, if it is sealed in the second in which the call began: the first 12 bytes of its id, which
+    /// are random, public and used by no other call.
     pub(crate) nonce: Option<Nonce>,
 }
 

@@ -13,7 +13,8 @@ use crate::random::{self, EntropyError};
 
 /// A call's public id: 16 random bytes, written as 32 hexadecimal digits.
 ///
-/// The id is for logs, traces and store keys. Nothing is derived from it.
+/// The id is for logs, traces and store keys. No key and no digest is derived from it; the nonce of the call's first token may
+/// be its first 12 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId([u8; 16]);
 

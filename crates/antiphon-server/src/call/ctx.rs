@@ -273,7 +273,8 @@ impl Ctx {
         self.leg.leg
     }
 
-    /// Returns the call's id, as logged; `None` on the first leg, before any state exists.
+    /// Returns the call's id, as logged; `None` on the first leg, before any state exists. The id is no capability:
+    /// the client may be able to read most of it from its first token.
     pub fn call_id(&self) -> Option<CallId> {
         self.leg.call
     }

@@ -147,6 +147,7 @@ impl VerifiedUrlRef {
     }
 
     /// Returns the call that asked: the same as the handler's [`Ctx::call_id`] after the question was answered.
+    /// The id is no capability: the client may be able to read most of it from its first token.
     pub fn call_id(&self) -> CallId {
         self.call
     }
