@@ -29,8 +29,8 @@ use std::{sync::Arc, time::Duration};
 pub enum Carrier {
     /// A question ends the request; the record travels in the sealed `requestState`.
     Sealed,
-    /// In a session of a client before 2026-07-28, a question is sent at once and the handler waits. The running
-    /// handler itself is the record.
+    /// A question that is sent at once, as a request of the server on the session of a client before 2026-07-28, while the
+    /// handler waits. The record is in memory, on the session's instance.
     Pushed,
     /// The call has become a task: its record is kept by the server, and its questions wait there for the client.
     Task,

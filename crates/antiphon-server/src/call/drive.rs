@@ -4,12 +4,13 @@
 //!  poll ──▶ ready ──▶ Returned
 //!   ▲ │
 //!   │ └─ pending: Leg::after_poll decides
-//!   │      ├─ Again, Soon ───────────────────────────────────────────────▶ poll again
-//!   │      ├─ Track ──▶ from here on each poll has a tracker ────────────▶ poll again
+//!   │      ├─ PollAgain, Yield ──────────────────────────────────────────▶ poll again
+//!   │      ├─ PollTracked ──▶ from here on, and in later first legs of the
+//!   │      │                  tool, each poll has a tracker ─────────────▶ poll again
 //!   │      ├─ Wait ──▶ new questions are sent, if pushed; a wake ────────▶ poll again
-//!   │      ├─ Grace ─▶ the same, for a bounded time ─────────────────────▶ decide again
+//!   │      ├─ WaitAtMost ──▶ the same, for a bounded time ───────────────▶ decide again
 //!   │      ├─ Suspend ──▶ the round leaves, the handler is dropped
-//!   │      └─ StopReason, Cancelled, and the handler's time
+//!   │      └─ End, EndAfterSteps, Cancelled, and the handler's time
 //!   └────────────────────────────────────────────────────────────────────┘
 //! ```
 
