@@ -164,7 +164,7 @@ impl Runtime {
             tracing::error!(
                 server = %escaped(&self.name),
                 "a requestState was sealed under a key this process does not have: a shared key ring is probably \
-                 missing (ANTIPHON_KEYS or a key file, the same on every instance), or the server was restarted"
+                 missing (`ServerBuilder::keys`, the same on every instance), or the server was restarted"
             );
         }
     }

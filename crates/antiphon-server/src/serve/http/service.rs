@@ -99,7 +99,7 @@ impl<S: MessageService> HttpService<S> {
             tracing::warn!(
                 server = server.name(),
                 "state is sealed with a random key: right for one process; calls end with it, and no other instance \
-                 can finish them (give all instances the same key ring: ANTIPHON_KEYS or a key file)"
+                 can finish them (`ServerBuilder::keys`, the same on every instance)"
             );
         }
         let (options, budget) = (Arc::new(options), server.request_budget());
