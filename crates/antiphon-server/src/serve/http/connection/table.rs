@@ -227,7 +227,7 @@ impl Open {
 }
 
 impl Connection {
-    /// Begins a request. Returns `None` if the connection is closed to make room.
+    /// Begins a request. Returns `None` if the connection is being closed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<RequestGuard> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         // The guard exists in both cases: its drop takes the request away again.
@@ -264,7 +264,7 @@ impl Connection {
         evicted
     }
 
-    /// Waits until the connection is to be closed to make room.
+    /// Waits until the connection is to be closed.
     pub(crate) async fn evicted(&self) {
         poll_fn(|cx| {
             self.eviction.register(cx.waker());
