@@ -145,7 +145,7 @@ pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 is any free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8000", conflicts_with = "stdio")]
     pub(crate) listen: String,
-    /// Also accept requests for this host name; loopback names are always accepted
+    /// Accept requests for this host name too; loopback names are always accepted
     #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
     pub(crate) allow_host: Vec<String>,
     /// Let web pages of this origin use the server, such as https://app.example.com; may be repeated

@@ -23,7 +23,7 @@ pub(crate) enum Action {
     Wait(Option<Duration>),
     Pause(Duration),
     Finish(Duration),
-    /// Never recorded: the step does not end.
+    /// An action that is never recorded: the step does not end.
     Leave,
 }
 

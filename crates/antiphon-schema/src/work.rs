@@ -101,9 +101,9 @@ struct Key {
 /// The way in which a schema is entered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Entry {
-    /// From a keyword that looks for evaluated members.
+    /// True if a keyword that looks for evaluated members enters it.
     again: bool,
-    /// From a reference inside of its own recursion.
+    /// True if a reference inside of its own recursion enters it.
     inside: bool,
 }
 

@@ -179,9 +179,9 @@ impl NewTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskCreated {
-    /// There is a new row.
+    /// A new row was created.
     First,
-    /// There was a row with this key. It has not changed.
+    /// A row with this key existed. It has not changed.
     Existing,
 }
 
@@ -193,7 +193,7 @@ pub enum TaskSent {
     Queued,
     /// The task is final: the message was dropped.
     Final,
-    /// There is no such task.
+    /// No task has this key.
     NotFound,
 }
 
@@ -252,7 +252,7 @@ pub enum TaskClaim {
     },
     /// The task is final.
     Final,
-    /// There is no such task.
+    /// No task has this key.
     NotFound,
 }
 

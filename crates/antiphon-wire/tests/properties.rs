@@ -147,7 +147,7 @@ fn nearly_a_message() -> impl Strategy<Value = String> {
     vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Whatever it is, it is read or refused with one of two codes.
+/// Checks that any bytes are read, or refused with one of two codes.
 fn parse(bytes: &[u8]) -> Result<(), TestCaseError> {
     match Incoming::parse(bytes) {
         Ok(Incoming::Response(response)) => {

@@ -35,7 +35,7 @@ pub(crate) struct VerifyArgs {
     /// The key file of the servers, or an old copy of it; may be repeated
     #[arg(long = "key-file", visible_alias = "keys", value_name = "FILE", required = true)]
     pub(crate) key_files: Vec<PathBuf>,
-    /// Also check that the call had these arguments, a JSON object; `@FILE` reads them from a file
+    /// Check that the call had these arguments too, a JSON object; `@FILE` reads them from a file
     #[arg(long = "args", value_name = "JSON")]
     pub(crate) arguments: Option<String>,
     /// Print one JSON object

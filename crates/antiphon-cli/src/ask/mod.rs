@@ -24,7 +24,7 @@ use antiphon::{
 
 /// The reason why a round has no complete answers.
 pub(crate) enum RoundError {
-    /// There is no terminal. The text names the answers to give.
+    /// The lack of a terminal. The text names the answers to give.
     Missing(String),
     /// An error.
     Failed(Failure),

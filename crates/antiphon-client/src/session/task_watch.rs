@@ -50,7 +50,7 @@ struct Slot {
 pub(crate) enum TaskNews {
     /// The present state of the task.
     State(Box<DetailedTask>),
-    /// From now on the server reports the changes of the task (`true`), or does not (`false`).
+    /// The server reports the changes of the task from now on (`true`), or does not (`false`).
     Reported(bool),
     /// The task has changed. The message does not have all of its state.
     Changed,

@@ -23,7 +23,7 @@ impl Default for ReconnectPolicy {
 }
 
 impl ReconnectPolicy {
-    /// Never reconnects: a break or the server's response ends the subscription.
+    /// Returns a policy that never reconnects: a break or the server's response ends the subscription.
     pub fn never() -> Self {
         Self::default().attempts(0)
     }

@@ -119,7 +119,7 @@ impl OutgoingRequest {
 }
 
 impl fmt::Debug for OutgoingRequest {
-    /// Neither body nor headers: they hold arguments, state and answers.
+    /// Formats neither body nor headers: they hold arguments, state and answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutgoingRequest")
             .field("id", &self.id)

@@ -1,4 +1,4 @@
-//! At most once: a leg is claimed in a store before its handler runs, and its reply is committed before it leaves.
+//! Execution at most once: a leg is claimed in a store before its handler runs, and its reply is committed before it leaves.
 //!
 //! ```text
 //!  admit ─▶ claim ─┬─ fresh ──▶ run ─▶ encode ─▶ seal ─▶ commit ─▶ reply

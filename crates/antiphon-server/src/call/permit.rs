@@ -13,11 +13,11 @@ pub(crate) struct ConcurrencyPermit {
 }
 
 enum Place {
-    /// Among the handlers outside of sessions.
+    /// A place of the handlers outside of sessions.
     Outside(#[expect(dead_code, reason = "held until it is dropped")] RunningHandler),
-    /// Among the handlers in sessions, which wait for people.
+    /// A place of the handlers in sessions, which wait for people.
     InSession(#[expect(dead_code, reason = "held until it is dropped")] QuotaPermit),
-    /// Among the tasks, which their runner counts.
+    /// No place of a handler: a task, which its runner counts.
     InTask,
 }
 

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use http::{Extensions, HeaderMap};
 
-    /// Whoever passes a request on may hide its headers, because they hold credentials.
+    /// A caller without headers needs scopes: code that passes a request on may hide them, because they hold credentials.
     #[test]
     fn a_remote_caller_without_headers_needs_scopes() {
         let (headers, extensions) = (HeaderMap::new(), Extensions::new());

@@ -54,7 +54,7 @@ impl fmt::Debug for Completing {
 /// Suggestions, best first. The client receives the first hundred, and the total number.
 #[derive(Clone, Default)]
 pub struct Completions {
-    /// At most [`Completion::MAX_VALUES`].
+    /// The first suggestions, at most [`Completion::MAX_VALUES`].
     values: Vec<String>,
     total: Option<u64>,
     has_more: bool,

@@ -19,7 +19,7 @@ pub(crate) struct Profile {
     pub(crate) logging: bool,
     /// True if calls may become tasks.
     pub(crate) tasks: bool,
-    /// At least 1; `None` puts all entries on one page.
+    /// The number of entries on a page, at least 1; `None` puts all of them on one page.
     pub(crate) page_size: Option<usize>,
     pub(crate) cache: CacheHint,
 }

@@ -57,7 +57,7 @@ impl TaskDecision {
 /// The enum is exhaustive: an engine that ignored an action would run a task too early, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskAction {
-    /// After a decision: a leg runs. After a leg: the next decision.
+    /// The next leg runs, after a decision; or the next decision comes, after a leg.
     Continue,
     /// The next decision comes with the next message, or after this time if there is one.
     Wait(Option<Duration>),

@@ -161,7 +161,7 @@ async fn the_stream_of_a_session_ends_with_its_token() {
     assert_eq!(as_user(&service, ping, Some(&token)).await.status, 200);
 }
 
-/// Whoever knows the id of a session, and is not who opened it, does not keep it open.
+/// A caller who knows the id of a session, but did not open it, does not keep it open.
 #[tokio::test(start_paused = true)]
 async fn a_stranger_keeps_no_session_alive() {
     let key = Key::new("one", "ES256");

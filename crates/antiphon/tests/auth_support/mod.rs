@@ -43,7 +43,7 @@ pub enum Secret {
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
-    /// Never accepted: what an attacker makes of a public key.
+    /// A key that is never accepted: an attacker makes it of a public key.
     Hmac(hmac::Key),
     Nothing,
 }

@@ -439,7 +439,7 @@ async fn a_handler_that_keeps_the_rules_has_no_report() {
     .await;
 }
 
-/// Whoever declines ends what stands beside it, whichever way the handler learns of it.
+/// A declined question ends the branches beside it, in each way in which the handler receives the refusal.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_ends_what_stands_beside_it() {
     check(

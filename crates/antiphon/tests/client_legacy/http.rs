@@ -96,7 +96,7 @@ async fn fence(played: &ScriptedHttpServer) {
     assert!(soon(fence.call_tool("fence", ())).await.is_err());
 }
 
-/// Whoever forgets to close a client leaves nothing behind all the same.
+/// A client that is not closed leaves nothing behind all the same.
 #[tokio::test]
 async fn a_client_that_is_dropped_ends_its_session() {
     #[derive(Clone, Copy, PartialEq)]

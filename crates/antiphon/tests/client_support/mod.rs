@@ -38,11 +38,11 @@ pub(crate) enum Reply {
     Error(i64, Value),
     /// Answers with an error of this text; null is no data.
     Refused(i64, &'static str, Value),
-    /// Never answers.
+    /// Sends no answer.
     Hang,
     /// The connection breaks.
     Broken,
-    /// First sends these notifications, each after a pause. The text `?` as a progress token stands for the right one.
+    /// Sends these notifications first, each after a pause. The text `?` as a progress token stands for the right one.
     Telling(Vec<(Duration, &'static str, Value)>, Box<Reply>),
 }
 

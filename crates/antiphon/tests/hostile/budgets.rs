@@ -169,7 +169,7 @@ async fn what_is_announced_is_not_reserved() {
     assert_eq!(reserved(&server), 0);
 }
 
-/// However a request ends, its part of the budget comes back.
+/// A request gives its part of the budget back, at each kind of end.
 #[tokio::test(start_paused = true)]
 async fn each_end_gives_the_bytes_back() {
     let broken = || Err(io::Error::other("reset"));

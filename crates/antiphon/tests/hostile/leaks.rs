@@ -126,7 +126,7 @@ async fn log_of(
     (log, reply)
 }
 
-/// Whatever happens, the log names the cause, and neither log nor reply holds a secret.
+/// Checks that the log names the cause, and that neither log nor reply holds a secret.
 #[track_caller]
 fn check(what: &str, expected: &str, (log, reply): &(String, Value)) {
     assert!(log.contains(expected), "{what}: {expected} in {log}");
@@ -255,7 +255,7 @@ async fn a_context_and_its_answers_print_no_secret() {
     assert!(printed.contains("region") && !printed.contains(STATE) && !printed.contains(ANSWER), "{printed}");
 }
 
-/// Whoever panics, a handler's types or what the author plugged in: this request is lost, and no other.
+/// A panic in a handler's types, or in code that the author plugged in, costs this request and no other.
 #[tokio::test]
 async fn a_panic_anywhere_costs_one_request() {
     #[derive(schemars::JsonSchema)]

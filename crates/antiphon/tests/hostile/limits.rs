@@ -260,7 +260,7 @@ async fn times_without_an_end_are_allowed() {
     }
 }
 
-/// To the second: a token's time, the whole call's deadline, and a clock that is behind by at most a minute.
+/// The limits of time to the second: a token's, the whole call's deadline, and a clock that is behind by at most a minute.
 #[tokio::test]
 async fn a_state_ends_with_its_time_and_a_clock_may_be_a_minute_behind() {
     for (what, call_timeout, forward, back, fits) in [

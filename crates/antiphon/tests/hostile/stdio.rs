@@ -111,7 +111,7 @@ async fn a_client_that_goes_in_any_phase_leaves_nothing() {
     }
 }
 
-/// Whatever waits to be written, a client that does not read is left, with an error.
+/// A client that does not read is left with an error, with any kind of message waiting to be written.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_stops_reading_is_left() {
     let (server, mut gate) = server();

@@ -27,9 +27,9 @@ use tokio::{
 
 /// More moves than any call needs.
 const MOST_MOVES: usize = 400;
-/// After so long on the clock, all that goes on by itself has come to rest.
+/// The time on the clock after which all that goes on by itself has come to rest.
 const REST: Duration = Duration::from_secs(30);
-/// After so long without a question, a handler that comes to nothing is stopped.
+/// The time without a question after which a handler that comes to nothing is stopped.
 const HANDLER_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// The client's end of a session.

@@ -163,7 +163,7 @@ async fn methods_of_what_is_not_offered_do_not_exist() {
     }
 }
 
-/// Whatever the schema of the protocol has for a definition can be said.
+/// A definition can have each member that the schema of the protocol has for it.
 #[tokio::test]
 async fn a_definition_has_every_member() {
     let icon = || Icon::new("https://a.example/icon.png");

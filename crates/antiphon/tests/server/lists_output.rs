@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Weather {
-    /// In degrees Celsius.
+    /// The temperature in degrees Celsius.
     temperature: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     wind: Option<u32>,
@@ -112,7 +112,7 @@ async fn an_output_schema_comes_from_a_type() {
     let (_, listed) = send(Over::Http, &server, &request(1, "tools/list", json!({})), None).await;
     let schema = &listed["result"]["tools"][0]["outputSchema"];
     assert_eq!((&schema["type"], schema.get("title")), (&json!("object"), None), "{schema}");
-    assert_eq!(schema["properties"]["temperature"]["description"], "In degrees Celsius.");
+    assert_eq!(schema["properties"]["temperature"]["description"], "The temperature in degrees Celsius.");
     // What is left out where it is absent need not be there.
     assert_eq!(schema["required"], json!(["temperature"]));
     // Another type than was said.

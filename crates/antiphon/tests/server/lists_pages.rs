@@ -238,7 +238,7 @@ async fn a_server_that_did_not_declare_it_does_not_change() {
     assert_eq!(page(&server, LISTS[0], &Value::Null).await.0, "a");
 }
 
-/// Whoever looks meanwhile sees a list that was whole at some moment; and no change is lost.
+/// A list that is read meanwhile was whole at some moment; and no change is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_at_once_lose_nothing() {
     let server = of(&[]).build().unwrap();

@@ -319,7 +319,7 @@ async fn one_request_says_nothing_about_the_next() {
     assert_eq!(peer.receive().await.unwrap()["result"]["resultType"], "input_required");
 }
 
-/// Whatever else `_meta` holds, of any name and form, costs the request nothing.
+/// Other members of `_meta`, of any name and form, are ignored.
 #[tokio::test]
 async fn unknown_members_of_meta_are_no_fault() {
     let more = json!({
@@ -411,7 +411,7 @@ async fn what_is_no_uri_is_no_resource() {
     }
 }
 
-/// Whoever carries replies alone cannot carry a subscription: better refused than silent for ever.
+/// A transport that carries replies alone refuses a subscription: without an error it would be silent for ever.
 #[tokio::test]
 async fn a_subscription_is_refused_where_only_replies_are_sent() {
     let message = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));

@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::io::AsyncWriteExt as _;
 
-/// To a server without sessions, says these bytes, and hears exactly these outcomes before that of a request which follows.
+/// Sends these bytes to a server without sessions. Checks that exactly these outcomes come before that of a following request.
 async fn check(what: &str, bytes: impl AsRef<[u8]>, outcomes: &[(Value, i64)]) {
     let mut peer = serve(fixture(|builder| builder.modern_only(true)).server, 1 << 16);
     peer.send(bytes).await;
@@ -161,7 +161,7 @@ async fn an_id_under_way_is_refused() {
     peer.ends().await;
 }
 
-/// However many requests are under way, the next line is read: it may cancel one.
+/// The next line is read with any number of running requests: it may cancel one.
 #[tokio::test]
 async fn a_full_server_says_so_and_still_listens() {
     let (mut peer, mut gate) = holding();

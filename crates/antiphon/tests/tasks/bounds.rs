@@ -215,7 +215,7 @@ async fn a_full_queue_takes_a_cancellation() {
     }
 }
 
-/// Also while a step runs, before the round is there.
+/// The limit of open questions holds also while a step runs, before the round is there.
 #[tokio::test(start_paused = true)]
 async fn as_many_questions_are_open_as_the_limits_say() {
     let (client, gate) = asking(TaskOptions::default(), 2);

@@ -1,4 +1,4 @@
-//! From the creation of a task to its end, and the refusals.
+//! The life of a task, from its creation to its end, and the refusals.
 
 use crate::client::{client, text_of};
 use antiphon::{

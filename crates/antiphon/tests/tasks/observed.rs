@@ -102,7 +102,7 @@ fn all_legs_of_a_task_are_one_trace_in_every_process() {
     assert!(log.contains(&span), "{span} in {log}");
 }
 
-/// Whatever happens to a task, the log names it, and holds neither arguments nor questions, answers, results or states.
+/// The log names each event of a task, and holds neither arguments nor questions, answers, results or states.
 #[tokio::test(start_paused = true)]
 async fn the_log_of_a_task_holds_no_secret() {
     let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));

@@ -81,7 +81,7 @@ async fn work(ctx: &Ctx, gate: State<Gate>, log: State<Log>, seconds: u64) -> Re
 #[derive(Clone)]
 struct Gate(Arc<Semaphore>);
 
-/// Never becomes a task.
+/// Returns at once, and never becomes a task.
 #[tool]
 async fn plain(ctx: &Ctx) -> Result<String, Error> {
     ctx.into_task().await?;

@@ -53,14 +53,14 @@ const LISTED: &[&str] = if cfg!(windows) {
 #[derive(Default)]
 #[non_exhaustive]
 pub enum ChildStderr {
-    /// To `tracing`, line by line, at level info with the target `antiphon::child`.
+    /// The log of `tracing`, line by line, at level info with the target `antiphon::child`.
     #[default]
     Log,
-    /// To this process's own standard error, unchanged and without a limit.
+    /// This process's own standard error, unchanged and without a limit.
     Inherit,
-    /// Nowhere.
+    /// No destination: the lines are dropped.
     Discard,
-    /// To a callback, line by line.
+    /// A callback, line by line.
     Lines(Box<dyn FnMut(&str) + Send>),
 }
 

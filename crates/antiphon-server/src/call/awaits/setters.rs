@@ -20,7 +20,7 @@ macro_rules! setters {
 
             $(
                 #[doc = $within]
-                /// After that time, the result is [`AskError::Expired`](crate::AskError::Expired).
+                /// The result after that time is [`AskError::Expired`](crate::AskError::Expired).
                 pub fn timeout(mut self, time: ::std::time::Duration) -> Self {
                     self.raw.within = Some(time);
                     self

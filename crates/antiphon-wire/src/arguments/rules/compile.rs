@@ -1,4 +1,4 @@
-//! From a schema to rules.
+//! Compiles a schema into rules.
 
 use crate::arguments::rules::rule::{Bound, Definitions, Others, Rule, Types, Uncovered};
 use serde_json::Value;

@@ -23,11 +23,11 @@ pub(super) enum End {
 /// The course of a handler and of its body.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// Before the step.
+    /// The place before the step.
     pub(super) before: Gate,
     /// The place in the body, after its write.
     pub(super) body: Gate,
-    /// After the step.
+    /// The place after the step.
     pub(super) after: Gate,
     ends: Mutex<VecDeque<End>>,
     runs: AtomicUsize,

@@ -156,7 +156,7 @@ fn race_over_sets(ctx: &Ctx) -> BoxFuture<'_, Result<String>> {
     counted(&SETS, MOST, race).boxed()
 }
 
-/// Neither carrier polls this race more often than a few hundred times.
+/// Checks that neither carrier polls this race more often than a few hundred times.
 async fn check_nested(handler: for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>, polls: &AtomicUsize) {
     let by_key = json!({"pick#0": pick("ada"), "pick#1": pick("bob"), "sure": yes(), "sure#0": yes(), "sure#1": yes()});
     let by_message = json!({"Name?": pick("ada"), "Go on?": yes()});

@@ -136,7 +136,7 @@ async fn a_leg_that_has_filled_the_record_leaves_with_it() {
     assert_eq!(EFFECTS.load(SeqCst), effects, "each of them once");
 }
 
-/// Whoever says yes is not told that this is too long.
+/// A short answer is not refused as too long.
 #[tokio::test]
 async fn a_short_answer_counts_where_the_record_is_full() {
     static EFFECTS: AtomicUsize = AtomicUsize::new(0);

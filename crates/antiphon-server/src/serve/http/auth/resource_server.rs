@@ -219,7 +219,7 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// Also accepts JWTs for exactly this audience: for an issuer without resource indicators. The audience must mean this
+    /// Accepts JWTs for exactly this audience too: for an issuer without resource indicators. The audience must mean this
     /// server and no other.
     #[cfg(feature = "auth")]
     pub fn accept_audience(mut self, audience: impl Into<String>) -> Self {

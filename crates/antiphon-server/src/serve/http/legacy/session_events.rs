@@ -57,7 +57,7 @@ impl SessionEvents {
         self
     }
 
-    /// Also sends the messages of the session that belong to no request.
+    /// Adds the messages of the session that belong to no request.
     pub(crate) fn with_session_messages(
         mut self,
         session: &impl MessageSession,
