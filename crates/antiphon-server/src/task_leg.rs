@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// One leg of a task: what the runner gives to the leg, and what the leg tells the runner while it runs.
+/// One leg of a task: what the runner gives to the leg, and what the leg sends to the runner while it runs.
 pub(crate) struct TaskLeg {
     /// The caller who created the task.
     pub(crate) principal: Option<Principal>,
@@ -82,8 +82,8 @@ impl TaskLeg {
         self.changed.notify_one();
     }
 
-    /// Takes the news that are shown while the leg runs. The others belong to its end: a leg tells them before its reply is stored,
-    /// which may take a while.
+    /// Takes the news that are shown while the leg runs. The others belong to its end: a leg sends them before its reply is
+    /// stored, which may take a while.
     pub(crate) fn take_shown(&self) -> LegNews {
         let mut news = self.news();
         LegNews {

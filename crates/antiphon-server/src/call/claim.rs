@@ -299,8 +299,8 @@ fn check_capabilities(admitted: &Admitted<'_>, round: &StoredRound<'_>) -> Resul
     if missing == antiphon_wire::AskSupport::NONE { Ok(()) } else { Err(Refusal::Capability { missing }) }
 }
 
-/// Tells the runner of a task what the leg has told it that stored this round, in a process that may have died before the runner
-/// stored it.
+/// Sends the news of the leg that stored this round to the runner of the task. The leg ran in a process that may have died before
+/// its runner stored them.
 async fn report_to_task(
     server: &Runtime,
     admitted: &Admitted<'_>,

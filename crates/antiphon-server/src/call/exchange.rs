@@ -66,7 +66,7 @@ impl<'f> Exchange<'f> {
         }
     }
 
-    /// Discards unsent messages if the call was cancelled, and tells a task about its end.
+    /// Discards unsent messages if the call was cancelled, and stores the end for a task.
     pub(crate) fn ended<R>(&mut self, ended: HandlerEnd<R>) -> HandlerEnd<R> {
         match (self, &ended) {
             (Self::Pushed(asks), HandlerEnd::Cancelled) => asks.forget(),

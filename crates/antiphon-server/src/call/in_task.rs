@@ -9,7 +9,7 @@ use std::task::Context;
 pub(crate) struct TaskExchange<'f> {
     runtime: &'f LegRuntime,
     task: &'f TaskLeg,
-    /// The version of the leg's questions that were told.
+    /// The version of the leg's questions that were sent to the runner.
     version: Option<u64>,
 }
 
@@ -18,14 +18,14 @@ impl<'f> TaskExchange<'f> {
         Self { runtime, task, version: None }
     }
 
-    /// Ends the leg soon, if the runner says so. Nothing is delivered: answers come with the next leg.
+    /// Ends the leg soon, if the runner requires it. Nothing is delivered: answers come with the next leg.
     pub(crate) fn receive(&self, cx: &Context<'_>) {
         if self.task.poll_ends(cx) && self.runtime.may_end_early() {
             self.runtime.with(Leg::end_soon);
         }
     }
 
-    /// Tells the runner whether the handler knows that the task was cancelled, and the ids of the questions that leave.
+    /// Sends to the runner whether the handler has met the cancellation of the task, and the ids of the questions that leave.
     pub(crate) fn ended(&self) {
         let (is_met, asking) = self.runtime.with(|leg| (leg.has_met_cancellation(), asking(leg)));
         self.task.report(|news| {
@@ -34,14 +34,14 @@ impl<'f> TaskExchange<'f> {
         });
     }
 
-    /// Tells the runner about new questions, while a step runs. Returns true if the handler must be polled again.
+    /// Sends new questions to the runner, while a step runs. Returns true if the handler must be polled again.
     pub(crate) fn send(&mut self) -> bool {
         let now = self.runtime.now();
         let (ended, questions) = self.runtime.with(|leg| {
             leg.set_now(now);
             let ended = !leg.has_met_cancellation() && !leg.ends_soon();
             if ended {
-                // The handler waits for something that is not recorded, so it cannot be told.
+                // The handler waits for something that is not recorded, so it cannot receive the cancellation.
                 leg.end_soon();
             }
             let version = leg.asks_version();

@@ -56,7 +56,7 @@ impl LazyLeg {
     }
 
     /// Begins a poll of the handler with `waker`; the driver itself was polled with `parent`. Returns the leg if it has begun,
-    /// which the caller tells about the poll.
+    /// whose `begin_poll` the caller then calls.
     pub(crate) fn begin_poll(&mut self, waker: &Waker, parent: &Waker) -> Option<&mut Leg> {
         if self.begun.is_none() {
             (self.parent, self.is_polled) = (Some(parent.clone()), true);
@@ -65,7 +65,7 @@ impl LazyLeg {
         self.get()
     }
 
-    /// Ends the poll. Returns the leg if it has begun, which the caller tells about it.
+    /// Ends the poll. Returns the leg if it has begun, whose `end_poll` the caller then calls.
     pub(crate) fn end_poll(&mut self) -> Option<&mut Leg> {
         self.is_polled = false;
         self.tracking = None;

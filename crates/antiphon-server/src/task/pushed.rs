@@ -110,7 +110,7 @@ impl<'a> PushedQuestions<'a> {
             if let Some(outbound) = &mut sent.outbound
                 && let Poll::Ready(end) = outbound.poll(cx)
             {
-                // Too late: the client is told.
+                // Too late: the client gets a cancellation of the question.
                 sent.outbound = None;
                 return Poll::Ready((sent.asked.key().to_owned(), end));
             }

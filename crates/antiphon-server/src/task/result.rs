@@ -155,7 +155,7 @@ async fn take(
 async fn drained(place: &SubscriptionHandle) {
     poll_fn(|cx| match place.poll_change(cx) {
         Poll::Ready(Change::End) => Poll::Ready(()),
-        // There is nothing else to be told.
+        // No other change concerns this request.
         _ => Poll::Pending,
     })
     .await;

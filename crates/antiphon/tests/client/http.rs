@@ -1,4 +1,4 @@
-//! A client over real HTTP: what it repeats in headers, and what it hears on the stream of a request.
+//! A client over real HTTP: what it repeats in headers, and what it receives on the stream of a request.
 #![cfg(feature = "http")]
 
 use crate::transport_support::server::*;

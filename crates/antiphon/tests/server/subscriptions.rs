@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: what a subscription hears, over HTTP and stdio, from its acknowledgement to its end.
+//! `subscriptions/listen`: what a subscription receives, over HTTP and stdio, from its acknowledgement to its end.
 
 use crate::common;
 use crate::common::{fixture, gate::soon, lines, request, socket};

@@ -1,4 +1,4 @@
-//! `notifications/tasks`: a subscription hears what `tasks/get` would say.
+//! `notifications/tasks`: a subscription receives what `tasks/get` would return.
 
 use crate::{
     client::{TaskClient, accept, client},
