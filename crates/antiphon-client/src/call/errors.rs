@@ -286,12 +286,16 @@ impl ClientError {
         matches!(self.http_status(), Some(429 | 503)) || is_reason()
     }
 
-    /// Returns `true` if it is unknown whether the server acted on the latest request: the request may have been sent,
-    /// and no response arrived. Then ask the person before you repeat the call, unless the tool is idempotent.
+    /// Returns `true` if it is unknown whether the server acted on the call: the latest request may have been sent, and no
+    /// response arrived; or the server answered that it does not know the effects so far (an error whose `data.reason` is
+    /// `outcome_unknown`). Then ask the person before you repeat the call, unless the tool is idempotent.
     ///
-    /// `false` means that nothing was sent, that the server refused the request, or that it answered. A
-    /// [task](Self::is_task) is no answer: it may still run.
+    /// `false` means that nothing was sent, that the server refused the request, or that the server returned another error or
+    /// a result. A [task](Self::is_task) is no answer: it may still run.
     pub fn is_unknown_outcome(&self) -> bool {
+        if self.server_error().is_some_and(|error| error.reason() == Some("outcome_unknown")) {
+            return true;
+        }
         match &self.0.kind {
             ClientErrorKind::Request(RequestFault::Transport(error)) => match error.kind() {
                 _ if error.is_session_lost() => false,
@@ -499,6 +503,7 @@ mod tests {
         check(&of(refused(ErrorCode::METHOD_NOT_FOUND, "")), &["not_found"]);
         check(&of(refused(ErrorCode::INTERNAL_ERROR, "busy")), &["busy"]);
         check(&of(refused(ErrorCode::INTERNAL_ERROR, "broken")), &[]);
+        check(&of(refused(ErrorCode::INTERNAL_ERROR, "outcome_unknown")), &["unknown_outcome"]);
         check(&of(ClientErrorKind::CursorRepeated), &[]);
     }
 
