@@ -256,7 +256,8 @@ struct TaskHandleIn {
     _version: KnownFormat,
     server: ServerIdentity,
     task_id: String,
-    #[serde(default)]
+    /// The first builds that wrote format 2 named it `shape`.
+    #[serde(default, alias = "shape")]
     form: TaskForm,
     #[serde(default)]
     tool: Option<String>,
@@ -390,6 +391,12 @@ mod tests {
         check(Some(1), Ok(()));
         check(Some(FORMAT), Ok(()));
         check(Some(FORMAT + 1), Err("the task handle was written by a newer version of antiphon (format 3)"));
+        // The first builds that wrote format 2 named the form `shape`.
+        let mut shape = written();
+        let form = shape.as_object_mut().unwrap().remove("form").unwrap();
+        shape["shape"] = form;
+        let read: TaskHandle = serde_json::from_value(shape).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap()["form"], "draft");
         // The version of a newer format is refused before any other member is read.
         let newer = serde_json::from_str::<TaskHandle>(r#"{"version":9,"server":[]}"#);
         assert!(newer.unwrap_err().to_string().contains("format 9"));
