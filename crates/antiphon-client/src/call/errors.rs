@@ -214,9 +214,14 @@ impl ClientError {
         }
     }
 
-    /// The time after which the server may accept the request, if an HTTP server sent a `Retry-After`.
+    /// The time after which the server may accept the same request: the `Retry-After` of an HTTP server (in seconds), or else
+    /// the `data.retryAfterMs` of the server's error, as in the errors with the reasons `busy`, `codec`, `store` and `in_flight`.
+    /// A time of more than a day is ignored.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.transport_error()?.retry_after()
+        match &self.0.kind {
+            ClientErrorKind::Request(fault) => fault.retry_after(),
+            _ => None,
+        }
     }
 
     /// The HTTP status of an answer that refused the caller (401, 403, 429) or had no JSON-RPC response.
@@ -447,7 +452,7 @@ mod tests {
     use super::*;
     use crate::transport::TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge, Unreachable};
     use antiphon_wire::method;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn of(kind: impl Into<ClientErrorKind>) -> ClientError {
         ClientError::of_request(ServerIdentity::new("test", None), method::TOOLS_CALL, kind)
@@ -505,6 +510,34 @@ mod tests {
         check(&of(refused(ErrorCode::INTERNAL_ERROR, "broken")), &[]);
         check(&of(refused(ErrorCode::INTERNAL_ERROR, "outcome_unknown")), &["unknown_outcome"]);
         check(&of(ClientErrorKind::CursorRepeated), &[]);
+    }
+
+    #[test]
+    fn the_time_to_try_again_is_that_of_the_header_or_else_of_the_data() {
+        const DAY: u64 = 24 * 60 * 60 * 1000;
+        let error = |millis: Value| {
+            let data = json!({ "reason": "store", "retryAfterMs": millis });
+            ErrorObject::new(ErrorCode::INTERNAL_ERROR, "no").with_data(data)
+        };
+        let millis = |millis| Some(Duration::from_millis(millis));
+        for (data, expected) in [
+            (json!(1500), millis(1500)),
+            (json!(0), millis(0)),
+            (json!(DAY), millis(DAY)),
+            (json!(DAY + 1), None),
+            (json!(-1), None),
+            (json!("1500"), None),
+            (Value::Null, None),
+        ] {
+            assert_eq!(of(RequestFault::Server(error(data.clone()))).retry_after(), expected, "{data}");
+        }
+        let http = |header| {
+            let refusal = TransportError::new(HttpStatus(429), "no").with_retry_after(header);
+            of(RequestFault::Transport(refusal.with_server_error(Some(error(json!(1500))))))
+        };
+        assert_eq!(http(millis(7000)).retry_after(), millis(7000));
+        assert_eq!(http(None).retry_after(), millis(1500));
+        assert_eq!(of(ClientErrorKind::CursorRepeated).retry_after(), None);
     }
 
     #[test]

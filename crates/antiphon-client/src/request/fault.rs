@@ -2,7 +2,7 @@
 
 use crate::{
     asks::errors::AskFault,
-    transport::{TransportError, TransportErrorKind as Kind},
+    transport::{MAX_RETRY_AFTER, TransportError, TransportErrorKind as Kind},
 };
 use antiphon_wire::{
     AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion, escaped,
@@ -113,6 +113,19 @@ impl RequestFault {
             Self::Transport(error) => error.server_error(),
             _ => None,
         }
+    }
+
+    /// The time after which the server may accept the request: the `Retry-After` of an HTTP server, or else the
+    /// `data.retryAfterMs` of the error.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let header = match self {
+            Self::Transport(error) => error.retry_after(),
+            _ => None,
+        };
+        header.or_else(|| {
+            let millis = self.server_error()?.data.as_ref()?.get("retryAfterMs")?.as_u64()?;
+            Some(Duration::from_millis(millis)).filter(|wait| *wait <= MAX_RETRY_AFTER)
+        })
     }
 }
 

@@ -163,6 +163,9 @@ pub struct TransportError {
 /// The maximum number of characters of the text of an error.
 const TEXT_LIMIT: usize = 1000;
 
+/// The longest time to try again that a server may name. A longer one is ignored.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The kinds of [`TransportError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -245,18 +248,19 @@ impl TransportError {
         self.server_error.as_deref()
     }
 
-    /// The time after which the HTTP server may accept the request: its `Retry-After` in seconds.
+    /// The time after which the HTTP server may accept the request: its `Retry-After` in seconds, of at
+    /// most a day.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn with_server_error(mut self, error: Option<ErrorObject>) -> Self {
         self.server_error = error.map(Arc::new);
         self
     }
 
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn with_retry_after(mut self, wait: Option<Duration>) -> Self {
         self.retry_after = wait;
         self

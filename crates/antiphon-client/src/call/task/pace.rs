@@ -1,7 +1,7 @@
 //! The waits between polls of a task, and the faults after which a request is sent again. Nothing here reads a clock.
 
 use crate::{request::fault::RequestFault, transport::TransportErrorKind as Kind};
-use antiphon_wire::{ErrorCode, ErrorObject};
+use antiphon_wire::ErrorCode;
 use std::time::Duration;
 
 /// The time between two polls, if the server suggests none.
@@ -82,11 +82,11 @@ fn retry(fault: &RequestFault) -> Option<Retry> {
         RequestFault::Transport(error) => match error.kind() {
             Kind::Unreachable | Kind::Closed => Some(Retry::Soon),
             Kind::HttpStatus(408 | 429 | 500 | 502..=504 | 506..=599) => {
-                Some(error.retry_after().map_or(Retry::Soon, Retry::After))
+                Some(fault.retry_after().map_or(Retry::Soon, Retry::After))
             }
             _ => None,
         },
-        RequestFault::Server(error) => match retry_after(error) {
+        RequestFault::Server(error) => match fault.retry_after() {
             Some(wait) => Some(Retry::After(wait)),
             None if error.reason() == Some("busy") => Some(Retry::Soon),
             // Reading a task changes nothing, and a server may be broken for a moment.
@@ -97,15 +97,11 @@ fn retry(fault: &RequestFault) -> Option<Retry> {
     }
 }
 
-/// The time in `data.retryAfterMs`.
-fn retry_after(error: &ErrorObject) -> Option<Duration> {
-    error.data.as_ref()?.get("retryAfterMs")?.as_u64().map(Duration::from_millis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::transport::TransportError;
+    use antiphon_wire::ErrorObject;
     use serde_json::{Value, json};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Refusals of an HTTP server: the status, what the body says, and when to try again.
 
 use crate::transport::{
-    ServerReply, TransportError,
+    MAX_RETRY_AFTER, ServerReply, TransportError,
     TransportErrorKind::HttpStatus,
     http::{
         body::{media_type, parse_reply, read_whole},
@@ -19,8 +19,6 @@ use tokio::time::timeout;
 const MAX_BODY: usize = 8 * 1024;
 /// The time limit to read such a body: it may never end.
 const BODY_TIME: Duration = Duration::from_secs(2);
-/// A longer `Retry-After` is not one.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads a reply whose status is no success. A JSON-RPC response in its body is the reply nevertheless, unless the status
 /// refuses the caller: then the error of the response is [`TransportError::server_error`].
