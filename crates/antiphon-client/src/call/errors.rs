@@ -284,11 +284,16 @@ impl ClientError {
                 || error.code == ErrorCode::INVALID_PARAMS && named() == Some(call.name()))
     }
 
-    /// Returns `true` if the server has no room for the request now (HTTP 429 or 503, or an error whose `data.reason` is
-    /// `busy`). The server did not act: the same request may succeed later.
+    /// Returns `true` if the server has no room for the request now (HTTP 429, HTTP 503 with a [time](Self::retry_after) to
+    /// try again, or an error whose `data.reason` is `busy`). The server did not act: the same request may succeed later.
+    ///
+    /// An HTTP 503 without such a time has an [unknown outcome](Self::is_unknown_outcome).
     pub fn is_busy(&self) -> bool {
-        let is_reason = || self.server_error().is_some_and(|error| error.reason() == Some("busy"));
-        matches!(self.http_status(), Some(429 | 503)) || is_reason()
+        match self.http_status() {
+            Some(429) => true,
+            Some(503) if self.retry_after().is_some() => true,
+            _ => self.server_error().is_some_and(|error| error.reason() == Some("busy")),
+        }
     }
 
     /// Returns `true` if it is unknown whether the server acted on the call: the latest request may have been sent, and no
@@ -305,8 +310,10 @@ impl ClientError {
             ClientErrorKind::Request(RequestFault::Transport(error)) => match error.kind() {
                 _ if error.is_session_lost() => false,
                 TransportErrorKind::Setting | TransportErrorKind::Unreachable => false,
-                // A gateway that gives up, or a server that broke, may have acted. One that is busy did not.
-                TransportErrorKind::HttpStatus(status) => status >= 500 && !matches!(status, 501 | 503 | 505),
+                // A server that is busy did not act. A proxy may send a 503 of its own after it has sent the request on.
+                TransportErrorKind::HttpStatus(503) => !self.is_busy(),
+                // A gateway that gives up, or a server that broke, may have acted.
+                TransportErrorKind::HttpStatus(status) => status >= 500 && !matches!(status, 501 | 505),
                 TransportErrorKind::Closed | TransportErrorKind::Malformed | TransportErrorKind::TooLarge => {
                     true
                 }
@@ -490,7 +497,7 @@ mod tests {
             (HttpStatus(404), &["not_found", "transport"]),
             (HttpStatus(405), &["transport"]),
             (HttpStatus(429), &["busy", "transport"]),
-            (HttpStatus(503), &["busy", "transport"]),
+            (HttpStatus(503), &["unknown_outcome", "transport"]),
             (HttpStatus(307), &["transport"]),
             (HttpStatus(500), &["unknown_outcome", "transport"]),
             (HttpStatus(502), &["unknown_outcome", "transport"]),
@@ -502,6 +509,9 @@ mod tests {
         ] {
             check(&of(transport(kind)), expected);
         }
+        let later =
+            TransportError::new(HttpStatus(503), "later").with_retry_after(Some(Duration::from_secs(1)));
+        check(&of(RequestFault::Transport(later)), &["busy", "transport"]);
         let lost = TransportError::new(HttpStatus(404), "the session is unknown").session_lost();
         check(&of(RequestFault::Transport(lost)), &["transport"]);
         check(&of(RequestFault::Timeout(Duration::from_secs(1))), &["unknown_outcome", "timeout"]);
