@@ -3,7 +3,7 @@
 use crate::{calls, error::AnyError};
 use antiphon::{
     client::{Call, CallProgress, Client, ClientBuilder, ElicitAsk},
-    wire::{CreateMessageResult, ListRootsResult, Root},
+    wire::{CreateMessageResult, ElicitResult, ListRootsResult, Root},
 };
 use serde_json::json;
 
@@ -14,11 +14,12 @@ pub(crate) fn with_all_callbacks(client: ClientBuilder) -> ClientBuilder {
         .on_roots(async |_| Ok(ListRootsResult::new(vec![Root::new("file:///conformance")])))
 }
 
-/// Confirms every form, and declines every URL.
+/// Confirms every form, and declines every URL and every other kind.
 pub(crate) fn confirming_forms(client: ClientBuilder) -> ClientBuilder {
     client.on_elicit(async |ask| match ask {
         ElicitAsk::Form(form) => Ok(form.accept(json!({"confirmed": true}))?),
         ElicitAsk::Url(url) => Ok(url.decline()),
+        _ => Ok(ElicitResult::decline()),
     })
 }
 
@@ -27,6 +28,7 @@ pub(crate) fn accepting_defaults(client: ClientBuilder) -> ClientBuilder {
     client.on_elicit(async |ask| match ask {
         ElicitAsk::Form(form) => Ok(form.accept(json!({}))?),
         ElicitAsk::Url(url) => Ok(url.decline()),
+        _ => Ok(ElicitResult::decline()),
     })
 }
 

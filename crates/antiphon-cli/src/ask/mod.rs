@@ -117,6 +117,7 @@ pub(crate) fn answer_session_question(
             answer_form(&question, &form.schema, scripted)?
         }
         ElicitAsk::Url(url) => answer_url(&question, &url.url, &answers.to(&key, &[&key], None)?)?,
+        _ => return Err(Failure::not_supported("this kind of question", &key).into()),
     };
     match found {
         AnswerResult::Answer(answer) => Ok(answer),

@@ -63,9 +63,10 @@ pub(crate) struct Origin {
     pub(crate) arguments: Option<Arc<RawValue>>,
 }
 
-/// An ask of the person: a form or a URL. The member `mode` of the serialized form distinguishes them.
+/// An ask of the person: a form or a URL; later revisions may add modes. The member `mode` of the serialized form distinguishes them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ElicitAsk {
     /// A form to fill in.
     Form(FormAsk),

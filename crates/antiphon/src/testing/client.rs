@@ -133,6 +133,10 @@ impl Answering {
             ElicitAsk::Url(page) => {
                 ElicitRequest::Url { message: page.message.clone(), url: page.url.clone() }
             }
+            other => {
+                let text = format!("the scripted user does not know this kind of ask: {other:?}");
+                return Err(CallbackError::new(text));
+            }
         };
         self.answer(&ask.context().key, &InputRequest::Elicit(request))
     }

@@ -20,6 +20,7 @@ fn all() -> ClientBuilder {
                 Ok(form.accept(json!({"region": ask.context().key, "x": 1}))?)
             }
             antiphon::client::ElicitAsk::Url(url) => Ok(url.consent()),
+            other => panic!("another kind: {other:?}"),
         })
         .on_sample(async |_| Ok(CreateMessageResult::text("m1", "Paris")))
         .on_roots(async |_| Ok(ListRootsResult::new(vec![Root::new("file:///src")])))
