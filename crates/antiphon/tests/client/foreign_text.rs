@@ -235,6 +235,15 @@ async fn a_refusal_keeps_what_the_server_said() {
         ),
         ("502 Bad Gateway", "", "a\u{1b}[2J\u{202e}b".into(), r"it said: a\u{1b}[2J\u{202e}b", None, None),
         ("502 Bad Gateway", "", "x".repeat(20_000), "… (8192 bytes)", None, None),
+        (
+            "503 Service Unavailable",
+            "Retry-After: 2\r\n",
+            "Full".into(),
+            "after 2s; it said: Full",
+            None,
+            Some(2),
+        ),
+        ("503 Service Unavailable", "", "Down".into(), "it said: Down", None, None),
     ] {
         let error = refused(status, headers, &body).await;
         let text = chain(&error);
@@ -248,7 +257,8 @@ async fn a_refusal_keeps_what_the_server_said() {
         );
         assert_eq!(error.is_unauthorized(), status.starts_with("401"), "{status}");
         assert_eq!(error.is_forbidden(), status.starts_with("403"), "{status}");
-        assert_eq!(error.is_busy(), status.starts_with("429"), "{status}");
+        assert_eq!(error.is_busy(), retry.is_some(), "{status}");
+        assert_eq!(error.is_unknown_outcome(), status.starts_with('5') && retry.is_none(), "{status}");
     }
     // What a page for browsers says helps nobody here.
     let page = refused("403 Forbidden", "Content-Type: text/html\r\n", "<html>").await.to_string();
