@@ -30,6 +30,6 @@ pub use antiphon_wire::{
     ServerCapabilities, SubscriptionFilter, Task, TaskDetail, TaskStatus, TaskSupport, TasksCapability,
     TextContent, TextFormat, Tool, ToolAnnotations, ToolChoice, ToolResultContent, ToolUseContent, Ttl,
     UnknownAsk, Unreadable, escaped,
-    header::params::{ParamHeader, ParamHeaderFault, ParamHeaders, ParamKind, ParamMismatch},
+    header::params::{ParamHeader, ParamHeaderFault, ParamHeaders},
     is_escaped, secret_in,
 };

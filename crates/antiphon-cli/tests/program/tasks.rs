@@ -177,7 +177,7 @@ fn a_task_of_the_draft_is_detached_and_followed() {
     let questions = json!({"inputRequests": form});
     let server = TaskServer::start(&[draft("input_required"), questions, draft("Completed"), result]);
     let printed = server.run(&["call", "render", "--draft-tasks", "--detach", "--json"]);
-    assert_eq!(printed.json()["task"]["shape"], "draft", "{printed:?}");
+    assert_eq!(printed.json()["task"]["form"], "draft", "{printed:?}");
     let scratch = Scratch::new();
     let file = format!("@{}", scratch.file("task", &printed.stdout).display());
     run(["task", "watch", &file, "--answer", "where.region=eu"]).ends(0, "rendered");
