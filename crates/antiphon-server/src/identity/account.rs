@@ -59,11 +59,14 @@ mod tests {
         let at = |address: &str| {
             let mut extensions = Extensions::new();
             extensions.insert(PeerAddress::new(address.parse().unwrap()));
-            accounts.of(&Caller::http(&headers, &extensions), None)
+            let account = accounts.of(&Caller::http(&headers, &extensions), None);
+            assert_eq!(account, accounts.of(&Caller::remote(&extensions), None), "{address}");
+            account
         };
         let by = |principal: &Principal| accounts.of(&Caller::default(), Some(principal));
         assert_eq!(accounts.of(&Caller::default(), None), Account::Owner);
         assert_eq!(accounts.of(&Caller::http(&headers, &Extensions::new()), None), Account::Anonymous);
+        assert_eq!(accounts.of(&Caller::remote(&Extensions::new()), None), Account::Anonymous);
         for loopback in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
             assert_eq!(at(loopback), Account::Anonymous, "{loopback}");
         }

@@ -11,6 +11,10 @@ use std::{
 };
 
 /// The sender of one request, as known to the transport.
+///
+/// `Caller::default()` is the owner of the process, as on stdio: no scope and no share of anonymous callers applies to
+/// it. A transport of one's own that receives requests from a network, such as a bridge, uses
+/// [`remote`](Self::remote), or [`http`](Self::http) if the request has HTTP headers.
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Caller<'a> {
@@ -29,9 +33,16 @@ pub struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// Returns the sender of an HTTP request.
+    /// Returns the sender of an HTTP request, who is [remote](Self::remote).
     pub fn http(headers: &'a HeaderMap, extensions: &'a Extensions) -> Self {
-        Self { headers: Some(headers), extensions: Some(extensions), is_remote: true, ..Self::default() }
+        Self { headers: Some(headers), ..Self::remote(extensions) }
+    }
+
+    /// Returns a sender on the other side of a network, for a transport of one's own that is not HTTP. The extensions hold what
+    /// the transport knows of the sender: a [`Bearer`], a [`Principal`], a [`PeerAddress`]. Without them the sender is
+    /// anonymous, and holds no scope.
+    pub fn remote(extensions: &'a Extensions) -> Self {
+        Self { extensions: Some(extensions), is_remote: true, ..Self::default() }
     }
 
     /// Returns the address of the peer: the one that a layer inserted as an extension, or else that of the connection. `None`

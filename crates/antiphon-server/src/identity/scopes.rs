@@ -57,17 +57,25 @@ pub(crate) fn is_scope(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use antiphon_seal::Principal;
     use http::{Extensions, HeaderMap};
 
     /// A caller without headers needs scopes: code that passes a request on may hide them, because they hold credentials.
     #[test]
     fn a_remote_caller_without_headers_needs_scopes() {
-        let (headers, extensions) = (HeaderMap::new(), Extensions::new());
-        let mut caller = Caller::http(&headers, &extensions);
-        caller.headers = None;
         let needed = ["films:write".to_owned()];
-        assert!(!caller.has_scopes(&needed) && Caller::default().has_scopes(&needed));
-        let refused = require_scopes(&needed, &caller, |_| Loudness::Debug);
-        assert!(matches!(refused, Err(Refusal::Scope { .. })), "{refused:?}");
+        let (headers, extensions) = (HeaderMap::new(), Extensions::new());
+        for caller in
+            [Caller::remote(&extensions), Caller { headers: None, ..Caller::http(&headers, &extensions) }]
+        {
+            assert!(caller.is_remote() && !caller.has_scopes(&needed));
+            let refused = require_scopes(&needed, &caller, |_| Loudness::Debug);
+            assert!(matches!(refused, Err(Refusal::Scope { .. })), "{refused:?}");
+        }
+        let mut extensions = Extensions::new();
+        extensions.insert(crate::Bearer::new(Principal::user("anna")).with_scopes(&needed));
+        assert!(Caller::remote(&extensions).has_scopes(&needed));
+        let owner = Caller::default();
+        assert!(!owner.is_remote() && owner.has_scopes(&needed));
     }
 }
