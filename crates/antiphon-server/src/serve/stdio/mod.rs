@@ -34,6 +34,11 @@ pub async fn serve_stdio(server: impl MessageService) -> io::Result<()> {
 /// requests. The end of the input cancels the requests that wait. After the end of the input, the future waits for the steps
 /// that run ([`Server::steps_ended`](crate::Server::steps_ended)), because the process may end with it.
 ///
+/// # Security
+/// The peer is the owner of the process ([`Caller::default`](crate::Caller)), also if the streams are a socket: no token is
+/// verified, the peer needs no scopes, and no share of anonymous callers limits it. A transport for a network calls
+/// [`MessageService`] itself, with [`Caller::remote`](crate::Caller::remote).
+///
 /// # Errors
 /// If the streams fail, or if the client does not read for five minutes while a message waits to be written.
 pub async fn serve_streams(
