@@ -103,6 +103,23 @@ impl ReplyMessage {
         Self { body: write_error(id, error), kind: ReplyKind::Error(error.code), sessions_full: None }
     }
 
+    /// Returns an error response to a request of an earlier revision: one of a session, or one for
+    /// [`call_without_session`](crate::serve::MessageService::call_without_session). Over HTTP, its status is 200.
+    pub fn session_error(id: &RequestId, error: &ErrorObject) -> Self {
+        Self { kind: ReplyKind::SessionError(error.code), ..Self::error(Some(id), error) }
+    }
+
+    /// Returns an error response to a caller whose token does not hold all of these scopes, with the body that a
+    /// [`Server`](crate::Server) sends. `id` is that of the request; `None` in the place of a stream. Over HTTP, its status is
+    /// 403, and `WWW-Authenticate` names the scopes; a text that is no scope (RFC 6749, 3.3) is omitted there.
+    pub fn insufficient_scope<Text: Into<String>>(
+        id: Option<&RequestId>,
+        scopes: impl IntoIterator<Item = Text>,
+    ) -> Self {
+        let refusal = Refusal::Scope { needed: scopes.into_iter().map(Into::into).collect() };
+        Self::error(id, &refusal.to_error()).refused_by(refusal)
+    }
+
     /// Returns the reply to a ping, which needs no session.
     pub(crate) fn pong(id: &RequestId) -> Self {
         match write_result(id, &json!({})) {
@@ -121,11 +138,6 @@ impl ReplyMessage {
         self.kind != ReplyKind::Result
     }
 
-    /// An error in a session.
-    pub(crate) fn session_error(id: &RequestId, error: &ErrorObject) -> Self {
-        Self { kind: ReplyKind::SessionError(error.code), ..Self::error(Some(id), error) }
-    }
-
     /// Returns the same reply, to an `initialize` that would exceed this limit.
     pub(crate) fn because_sessions_are_full(self, limit: Exceeded) -> Self {
         Self { sessions_full: Some(limit), ..self }
@@ -140,13 +152,13 @@ impl ReplyMessage {
     /// Returns the same reply, with the scopes that this refusal demands.
     pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Scope { needed } => Self::insufficient_scope(self.body, needed),
+            Refusal::Scope { needed } => Self::with_missing_scopes(self.body, needed),
             _ => self,
         }
     }
 
-    /// Returns an error response to a caller whose token does not hold all of these scopes.
-    pub(crate) fn insufficient_scope(body: Vec<u8>, needed: Vec<String>) -> Self {
+    /// Returns the reply with this body, an error response to a caller whose token does not hold all of these scopes.
+    pub(crate) fn with_missing_scopes(body: Vec<u8>, needed: Vec<String>) -> Self {
         Self { body, kind: ReplyKind::InsufficientScope(needed), sessions_full: None }
     }
 
@@ -162,5 +174,25 @@ impl ReplyMessage {
 impl From<Unreadable> for ReplyMessage {
     fn from(Unreadable { id, error }: Unreadable) -> Self {
         Self::error(id.as_ref(), &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bridge sends what a server sends.
+    #[test]
+    fn public_replies_are_those_of_a_server() {
+        let id = RequestId::from(7_i64);
+        let needed = vec!["write".to_owned(), "orders".to_owned()];
+        let refused = ReplyMessage::written(&id, Err(Refusal::Scope { needed: needed.clone() }));
+        let reply = ReplyMessage::insufficient_scope(Some(&id), &needed);
+        assert_eq!((&reply.body, reply.kind()), (&refused.body, refused.kind()));
+        assert_eq!(*reply.kind(), ReplyKind::InsufficientScope(needed));
+        let error = ErrorObject::method_not_found("a/method");
+        let reply = ReplyMessage::session_error(&id, &error);
+        assert_eq!(reply.body, ReplyMessage::error(Some(&id), &error).body);
+        assert_eq!(*reply.kind(), ReplyKind::SessionError(ErrorCode::METHOD_NOT_FOUND));
     }
 }

@@ -36,6 +36,11 @@ impl MessageService for Echo {
                 let error = ErrorObject::method_not_found(request.method());
                 return CallOutcome::Reply(ReplyMessage::error(Some(request.id()), &error));
             }
+            // The second text is no scope, and could add a parameter to the challenge.
+            "test/scopes" => {
+                let reply = ReplyMessage::insufficient_scope(Some(request.id()), ["write", "a\", realm=\"b"]);
+                return CallOutcome::Reply(reply);
+            }
             // The message comes from another task, while this one waits.
             "test/wait" => {
                 tokio::spawn(async move {
@@ -112,6 +117,10 @@ async fn http_runs_on_a_test_double() {
         let body = String::from_utf8(got.body.to_vec()).unwrap();
         assert!(body.contains(text), "{method}: {body}");
     }
+    let got = soon(post(&service, correct(&request(1, "test/scopes", json!({}))))).await;
+    assert_eq!(got.status, 403);
+    assert_eq!(got.headers["www-authenticate"], "Bearer error=\"insufficient_scope\", scope=\"write\"");
+    assert_eq!(got.json()["error"]["data"]["reason"], "insufficient_scope");
     // The checks of headers are the transport's own.
     let mut other = correct(&request(1, "test/echo", json!({})));
     set(&mut other, "mcp-method", &["tools/call"]);

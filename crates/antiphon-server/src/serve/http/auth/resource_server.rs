@@ -183,6 +183,8 @@ fn error_of(error: TokenError) -> BearerError {
 pub(crate) fn challenge(error: Option<&'static str>, scopes: &[&str], metadata: Option<&str>) -> HeaderValue {
     let mut text = String::from("Bearer");
     let mut separator = " ";
+    // A `MessageService` of one's own may name a text that is no scope, and could add parameters by it.
+    let scopes: Vec<&str> = scopes.iter().copied().filter(|scope| is_scope(scope)).collect();
     let scopes = Some(scopes.join(" ")).filter(|scopes| !scopes.is_empty());
     for (name, value) in [("error", error), ("scope", scopes.as_deref()), ("resource_metadata", metadata)] {
         if let Some(value) = value {

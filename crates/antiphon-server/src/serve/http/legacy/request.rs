@@ -63,7 +63,7 @@ pub(crate) async fn respond<S: MessageService>(
             // The task ends with the last event.
             return match running.await {
                 Ok(Some(ReplyKind::InsufficientScope(needed))) => {
-                    HttpReply::json(ReplyMessage::insufficient_scope(message.into(), needed))
+                    HttpReply::json(ReplyMessage::with_missing_scopes(message.into(), needed))
                 }
                 _ => HttpReply::Response(Box::new(json_response(message))),
             };
