@@ -62,9 +62,17 @@ impl ProtocolVersion {
         matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
-    /// Returns `true` if tools of this legacy version have output schemas, and their results structured content. Both
-    /// are objects.
+    /// Returns `true` if results of tools of this legacy version have structured content, which is an object.
+    ///
+    /// > [2025-06-18] **Structured** content is returned as a JSON object in the `structuredContent` field of a result.
     pub fn has_structured_content(&self) -> bool {
+        matches!(self.as_str(), "2025-06-18" | "2025-11-25")
+    }
+
+    /// Returns `true` if tools of this legacy version have output schemas, which are those of objects.
+    ///
+    /// > [2025-06-18] Tools may also provide an output schema for validation of structured results.
+    pub fn has_output_schemas(&self) -> bool {
         matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
@@ -90,19 +98,63 @@ impl ProtocolVersion {
         matches!(self.as_str(), "2025-06-18" | "2025-11-25")
     }
 
-    /// Returns `true` if elicitation of this legacy version has modes, and therefore URLs.
+    /// Returns `true` if requests for elicitation of this legacy version name their mode.
+    ///
+    /// > [2025-11-25] Elicitation supports two modes
     pub fn has_elicitation_modes(&self) -> bool {
         *self == Self::V2025_11_25
     }
 
+    /// Returns `true` if a server of this legacy version can send a URL to open.
+    ///
+    /// > [2025-11-25] URL mode elicitation requests **MUST** specify `mode: "url"`
+    pub fn has_url_elicitation(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if this legacy version has the error `-32042`, which names URLs to open before the request is sent again.
+    ///
+    /// > [2025-11-25] When a request cannot be processed until an elicitation is completed, the server **MAY** return a
+    /// > `URLElicitationRequiredError` (code `-32042`)
+    pub fn has_url_required_error(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if forms of this legacy version have the title of a choice beside its value, in `oneOf`. Before, titles
+    /// are in `enumNames`.
+    ///
+    /// > [2025-11-25] Single-select enum (with titles)
+    pub fn has_titled_choices(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
     /// Returns `true` if forms of this legacy version may have fields with several choices.
+    ///
+    /// > [2025-11-25] Multi-select enum (without titles)
     pub fn has_multiple_choice(&self) -> bool {
         *self == Self::V2025_11_25
     }
 
-    /// Returns `true` if sampling of this legacy version has tools, several blocks in one message, and a capability for
-    /// the inclusion of context. Before, a server may request context from every client with sampling.
+    /// Returns `true` if sampling of this legacy version has tools.
+    ///
+    /// > [2025-11-25] Servers can request that the client's LLM use tools during sampling
     pub fn has_sampling_tools(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if a message for sampling of this legacy version may have a list of blocks as its content. Before, the
+    /// content is one block.
+    ///
+    /// > [2025-11-25, schema] `content: SamplingMessageContentBlock | SamplingMessageContentBlock[]`
+    pub fn has_sampling_lists(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if this legacy version has a capability for the inclusion of context in sampling. Before, a server may
+    /// request context from every client with sampling.
+    ///
+    /// > [2025-11-25] Servers [...] **SHOULD NOT** use them unless the client declares `sampling.context` capability.
+    pub fn has_context_capability(&self) -> bool {
         *self == Self::V2025_11_25
     }
 
@@ -116,6 +168,15 @@ impl ProtocolVersion {
     /// > The server **SHOULD** immediately send an SSE event consisting of an event ID and an empty `data` field in order
     /// > to prime the client to reconnect
     pub fn has_priming_events(&self) -> bool {
+        *self == Self::V2025_11_25
+    }
+
+    /// Returns `true` if a server of this legacy version may close the connection of a call, whose client then resumes the
+    /// event stream.
+    ///
+    /// > [2025-11-25] the server **MAY** close the _connection_ (without terminating the _SSE stream_) at any time in order to
+    /// > avoid holding a long-lived connection.
+    pub fn has_resumable_calls(&self) -> bool {
         *self == Self::V2025_11_25
     }
 
@@ -144,5 +205,47 @@ impl fmt::Display for ProtocolVersion {
 impl fmt::Debug for ProtocolVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(&self.0).limit(SHOWN).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A predicate of the table.
+    type Has = fn(&ProtocolVersion) -> bool;
+
+    #[test]
+    fn each_feature_has_its_versions() {
+        type V = ProtocolVersion;
+        let from_2025_03 = [V::V2025_11_25, V::V2025_06_18, V::V2025_03_26];
+        let (from_2025_06, only_2025_11) = (&from_2025_03[..2], &from_2025_03[..1]);
+        let table: [(&str, Has, &[V]); 20] = [
+            ("legacy", V::is_legacy, V::LEGACY),
+            ("streamable_http", V::has_streamable_http, &from_2025_03),
+            ("audio", V::has_audio, &from_2025_03),
+            ("batches", V::has_batches, &[V::V2025_03_26]),
+            ("version_header", V::has_version_header, from_2025_06),
+            ("structured_content", V::has_structured_content, from_2025_06),
+            ("output_schemas", V::has_output_schemas, from_2025_06),
+            ("resource_links", V::has_resource_links, from_2025_06),
+            ("elicitation", V::has_elicitation, from_2025_06),
+            ("elicitation_modes", V::has_elicitation_modes, only_2025_11),
+            ("url_elicitation", V::has_url_elicitation, only_2025_11),
+            ("url_required_error", V::has_url_required_error, only_2025_11),
+            ("titled_choices", V::has_titled_choices, only_2025_11),
+            ("multiple_choice", V::has_multiple_choice, only_2025_11),
+            ("sampling_tools", V::has_sampling_tools, only_2025_11),
+            ("sampling_lists", V::has_sampling_lists, only_2025_11),
+            ("context_capability", V::has_context_capability, only_2025_11),
+            ("tasks", V::has_tasks, only_2025_11),
+            ("priming_events", V::has_priming_events, only_2025_11),
+            ("resumable_calls", V::has_resumable_calls, only_2025_11),
+        ];
+        for (name, has, versions) in table {
+            for version in V::LEGACY.iter().chain(V::MODERN).chain([&V::new("2099-01-01")]) {
+                assert_eq!(has(version), versions.contains(version), "{name} {version}");
+            }
+        }
     }
 }

@@ -139,7 +139,7 @@ pub(crate) struct Pushed {
 impl Pushed {
     /// Ends the event stream of the call, if the client knows how to resume it.
     pub(crate) fn close_stream(&self) {
-        if self.session.version().has_priming_events() {
+        if self.session.version().has_resumable_calls() {
             self.outbox.close_stream();
         }
     }

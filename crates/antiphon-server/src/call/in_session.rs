@@ -146,7 +146,7 @@ fn urls_required(
     ids: &ElicitationIds,
 ) -> Result<Option<Refusal>, Refusal> {
     let session = &pushed.session;
-    if !session.version().has_elicitation_modes() {
+    if !session.version().has_url_required_error() {
         return Ok(None);
     }
     drop(admitted.permit(requests.clone())?);

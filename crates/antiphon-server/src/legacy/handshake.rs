@@ -162,10 +162,10 @@ struct SessionGrants {
 fn asks_of(version: &ProtocolVersion, capabilities: &ClientCapabilities) -> AskSupport {
     let mut asks = capabilities.asks();
     asks.form &= version.has_elicitation();
-    asks.url &= version.has_elicitation_modes();
+    asks.url &= version.has_url_elicitation();
     asks.sampling_tools &= version.has_sampling_tools();
     // Before 2025-11-25 the context belongs to sampling, and clients may omit it.
-    asks.sampling_context |= asks.sampling && !version.has_sampling_tools();
+    asks.sampling_context |= asks.sampling && !version.has_context_capability();
     asks
 }
 

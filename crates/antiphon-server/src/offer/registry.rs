@@ -249,11 +249,11 @@ impl ListItem for RegisteredTool {
         &self.tool.definition.name
     }
 
-    /// The versions with structured content have output schemas of objects only, the older ones have none. Sessions with tasks
+    /// Output schemas of earlier revisions are those of objects only, and the oldest revisions have none. Sessions with tasks
     /// see which tools have them.
     fn definition_for(&self, version: &ProtocolVersion) -> Option<antiphon_wire::Tool> {
         let is_known = !self.tool.output.as_ref().is_some_and(|(schema, _)| {
-            !version.has_structured_content() || schema.get("type").and_then(Value::as_str) != Some("object")
+            !version.has_output_schemas() || schema.get("type").and_then(Value::as_str) != Some("object")
         });
         let support = match self.tool.settings.task {
             // > If `execution.taskSupport` is not present or `"forbidden"`, clients **MUST NOT** attempt to invoke the tool as

@@ -68,17 +68,19 @@ impl LegacyAsk<'_> {
     fn params(self) -> Result<Box<RawValue>, serde_json::Error> {
         let id = self.elicitation_id.unwrap_or_default();
         match self.request {
-            InputRequest::Elicit(form @ ElicitRequest::Form { message, requested_schema }) => {
-                if self.version.has_elicitation_modes() {
-                    return to_raw_value(form);
-                }
-                let requested_schema = titles_apart(requested_schema)?;
-                to_raw_value(&FormWithoutMode { message, requested_schema })
+            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }) => {
+                let mode = self.version.has_elicitation_modes().then_some("form");
+                let requested_schema = if self.version.has_titled_choices() {
+                    to_raw_value(requested_schema)?
+                } else {
+                    titles_apart(requested_schema)?
+                };
+                to_raw_value(&FormParams { mode, message, requested_schema })
             }
             InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
                 to_raw_value(&UrlWithId { mode: "url", message, url, elicitation_id: id })
             }
-            InputRequest::CreateMessage(params) if !self.version.has_sampling_tools() => {
+            InputRequest::CreateMessage(params) if !self.version.has_sampling_lists() => {
                 to_raw_value(&one_block_each(params))
             }
             InputRequest::CreateMessage(params) => to_raw_value(params),
@@ -93,9 +95,11 @@ impl LegacyAsk<'_> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FormWithoutMode<'a> {
+struct FormParams<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
     message: &'a str,
-    requested_schema: Members,
+    requested_schema: Box<RawValue>,
 }
 
 #[derive(Serialize)]
@@ -130,7 +134,7 @@ fn split(message: SamplingMessage) -> Vec<SamplingMessage> {
 }
 
 /// Moves the titles of choices beside the values, as 2025-06-18 writes them: `enum` and `enumNames`.
-fn titles_apart(schema: &FormSchema) -> Result<Members, serde_json::Error> {
+fn titles_apart(schema: &FormSchema) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Titled {
         #[serde(rename = "const")]
@@ -152,7 +156,7 @@ fn titles_apart(schema: &FormSchema) -> Result<Members, serde_json::Error> {
         }
         *properties = to_raw_value(&fields)?;
     }
-    Ok(schema)
+    to_raw_value(&schema)
 }
 
 /// URL elicitations that must be finished before a request is sent again: the `data` of error `-32042`.
