@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 /// A message that a transport received.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Received<'a> {
     /// A request with complete metadata.
     Request(Box<Request<'a>>),
