@@ -80,7 +80,7 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
             Ok::<_, Infallible>(name.map(Principal::user))
         });
     if settings.store.is_memory() {
-        builder = builder.single_instance();
+        builder = builder.single_instance(true);
     }
     if let Some(engine) = reached(|| settings.store.engine(lease)).await? {
         builder = builder.task_engine(engine);

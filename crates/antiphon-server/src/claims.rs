@@ -146,7 +146,7 @@ impl AtMostOnce {
         {
             return Err(BuildError(
                 "other processes with the same keys do not see a store in memory, and could run the same leg or miss its record: use a \
-                 store that all instances share, or say `.single_instance()` if there is one only"
+                 store that all instances share, or say `.single_instance(true)` if there is one only"
                     .to_owned(),
             ));
         }

@@ -67,10 +67,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Says that this server has one instance, although its keys could be shared: a store in memory is then enough.
+    /// Sets whether this server has one instance, although its keys could be shared: a store in memory is then enough.
+    /// Default: `false`.
     #[must_use]
-    pub fn single_instance(mut self) -> Self {
-        self.at_most_once.single_instance = true;
+    pub fn single_instance(mut self, on: bool) -> Self {
+        self.at_most_once.single_instance = on;
         self
     }
 }

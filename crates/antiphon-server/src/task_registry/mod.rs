@@ -77,7 +77,7 @@ impl Tasks {
         if engine.reach() == StoreReach::Process && !is_single {
             return Err(BuildError(
                 "other processes with the same keys do not see tasks in memory: use a store that they share, or say \
-                 `.single_instance()` if there is one only"
+                 `.single_instance(true)` if there is one only"
                     .to_owned(),
             ));
         }

@@ -14,8 +14,13 @@ fn a_server_says_what_its_protection_lacks() {
     assert_eq!(build(in_memory, tool()), Ok(()), "random keys: nobody else can open a state");
     let shared = in_memory(Server::builder("shop", "1").tool(tool()).keys(common::ring(7)));
     assert!(shared.build().unwrap_err().to_string().contains("single_instance"));
-    let alone = in_memory(Server::builder("shop", "1").tool(tool()).keys(common::ring(7))).single_instance();
+    let alone =
+        in_memory(Server::builder("shop", "1").tool(tool()).keys(common::ring(7))).single_instance(true);
     assert!(alone.build().is_ok());
+    let several = in_memory(Server::builder("shop", "1").tool(tool()).keys(common::ring(7)))
+        .single_instance(true)
+        .single_instance(false);
+    assert!(several.build().is_err());
     let short = |lease| {
         use antiphon::server::{ClaimOptions, Limits};
         use std::time::Duration;

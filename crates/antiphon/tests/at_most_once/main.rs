@@ -88,7 +88,7 @@ fn built(
         .replay_check(ReplayCheck::Off)
         .tool(tool)
         .keys(common::ring(7))
-        .single_instance()
+        .single_instance(true)
         .shared_store(Arc::clone(store));
     change(builder).build().unwrap()
 }

@@ -234,9 +234,11 @@ async fn a_refused_answer_is_accepted_later() {
         });
         let tool = tool.approved_by(move |_| rule.load(Ordering::SeqCst));
         let (server, _) = server(tool, |builder| match single_use {
-            true => {
-                builder.bind_principal(by_header).single_use(true).single_instance().store(MemoryStore::new())
-            }
+            true => builder
+                .bind_principal(by_header)
+                .single_use(true)
+                .single_instance(true)
+                .store(MemoryStore::new()),
             false => builder.bind_principal(by_header),
         });
         let first = json!({"name": "ask", "arguments": {}});

@@ -80,7 +80,7 @@ impl Clocks {
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
             .clock(self.clock.clone())
             .shared_store(late(Arc::clone(&self.store), stops))
-            .single_instance()
+            .single_instance(true)
             .tool(hurry)
             .build()
             .unwrap();

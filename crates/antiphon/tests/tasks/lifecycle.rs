@@ -170,7 +170,7 @@ async fn a_task_in_memory_with_shared_keys_is_an_error_at_the_start() {
     let ring = || antiphon::seal::KeyRing::new(vec![antiphon::seal::SecretKey::from_bytes([1; 32])]).unwrap();
     let fault = Server::builder("a", "1").keys(ring()).tool(add).build().map(drop).unwrap_err();
     assert!(fault.to_string().contains("single_instance"), "{fault}");
-    assert!(Server::builder("a", "1").keys(ring()).single_instance().tool(add).build().is_ok());
+    assert!(Server::builder("a", "1").keys(ring()).single_instance(true).tool(add).build().is_ok());
     let late = Server::builder("a", "1").list_changed(true).tool(echo).build().unwrap();
     assert!(late.add_tool(add).unwrap_err().to_string().contains("task_store"));
 }

@@ -70,7 +70,7 @@ fn all_legs_of_a_task_are_one_trace_in_every_process() {
         let server = Server::builder("fleet", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
             .shared_store(store.clone())
-            .single_instance()
+            .single_instance(true)
             .state(Fails::default())
             .tool(greet)
             .build()
@@ -108,7 +108,7 @@ async fn the_log_of_a_task_holds_no_secret() {
     let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
     let fails = Fails::default();
     let client = client(|server| {
-        server.store(MemoryStore::new().clock(clock)).single_instance().state(fails.clone()).tool(greet)
+        server.store(MemoryStore::new().clock(clock)).single_instance(true).state(fails.clone()).tool(greet)
     })
     .user("anna-the-user");
     for (fate, status) in [
