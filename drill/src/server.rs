@@ -73,7 +73,7 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
         .answer_timeout(Duration::from_secs(settings.answer_timeout))
         .claim_options(options)
         .task_options(TaskOptions::default().lease(lease).ttl(TASK).keep(TASK))
-        .shared_store(reached(|| settings.store.open(&clocks)).await?)
+        .store(reached(|| settings.store.open(&clocks)).await?)
         .spill(true)
         .bind_principal(|caller: &Caller<'_>| {
             let name = caller.headers.and_then(|headers| headers.get("x-person")?.to_str().ok());

@@ -34,8 +34,8 @@ impl Shop {
         let builder = Server::builder("bench", "1.0");
         let builder = match store {
             None => builder,
-            Some(store) if level == Level::WriteAhead => builder.shared_store(store).write_ahead(true),
-            Some(store) => builder.shared_store(store).single_use(true),
+            Some(store) if level == Level::WriteAhead => builder.store(store).write_ahead(true),
+            Some(store) => builder.store(store).single_use(true),
         };
         Ok(Self(builder.tool(tool).build()?))
     }

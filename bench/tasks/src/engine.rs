@@ -41,7 +41,7 @@ impl Engine {
         let builder = Server::builder("bench", "1.0").task_store(Arc::clone(&self.tasks));
         match &self.calls {
             None => builder,
-            Some(calls) => builder.shared_store(Arc::clone(calls)),
+            Some(calls) => builder.store(Arc::clone(calls)),
         }
     }
 }

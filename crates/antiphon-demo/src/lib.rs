@@ -85,7 +85,7 @@ pub fn server_with_store(
         None => builder,
     };
     match store {
-        Some(store) => builder.shared_store(store).single_use(true).build(),
+        Some(store) => builder.store(store).single_use(true).build(),
         None => builder.build(),
     }
 }

@@ -6,16 +6,11 @@ use std::sync::Arc;
 
 impl ServerBuilder {
     /// Sets the store of calls, which [`single_use`](Self::single_use) and [`write_ahead`](Self::write_ahead) need. All
-    /// instances of the server share it. It holds sealed data only. Default: none.
+    /// instances of the server share it. It holds sealed data only. An `Arc` of a store is a store too, if other parts of the
+    /// program use it. Default: none.
     #[must_use]
-    pub fn store(self, store: impl CallStore) -> Self {
-        self.shared_store(Arc::new(store))
-    }
-
-    /// Sets the store of calls, as [`store`](Self::store) does, if other parts of the program use it too.
-    #[must_use]
-    pub fn shared_store(mut self, store: Arc<dyn CallStore>) -> Self {
-        self.at_most_once.store = Some(store);
+    pub fn store(mut self, store: impl CallStore) -> Self {
+        self.at_most_once.store = Some(Arc::new(store));
         self
     }
 

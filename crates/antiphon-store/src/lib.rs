@@ -4,6 +4,8 @@ mod store;
 mod task;
 mod transaction;
 
+mod arc;
+
 mod claim;
 mod identity;
 mod key;

@@ -89,7 +89,7 @@ fn built(
         .tool(tool)
         .keys(common::ring(7))
         .single_instance(true)
-        .shared_store(Arc::clone(store));
+        .store(Arc::clone(store));
     change(builder).build().unwrap()
 }
 

@@ -41,7 +41,7 @@ fn stopped(store: Arc<MemoryStore>) -> Arc<dyn CallStore> {
 fn client(store: Arc<dyn CallStore>) -> TaskClient {
     let server = Server::builder("tasks", "1.0")
         .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
-        .shared_store(store)
+        .store(store)
         .single_instance(true)
         .tool(promoted);
     TaskClient::of(server.build().unwrap())

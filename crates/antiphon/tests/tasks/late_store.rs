@@ -79,7 +79,7 @@ impl Clocks {
         let server = Server::builder("tasks", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
             .clock(self.clock.clone())
-            .shared_store(late(Arc::clone(&self.store), stops))
+            .store(late(Arc::clone(&self.store), stops))
             .single_instance(true)
             .tool(hurry)
             .build()

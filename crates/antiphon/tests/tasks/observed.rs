@@ -69,7 +69,7 @@ fn all_legs_of_a_task_are_one_trace_in_every_process() {
         let entered = runtime.enter();
         let server = Server::builder("fleet", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
-            .shared_store(store.clone())
+            .store(store.clone())
             .single_instance(true)
             .state(Fails::default())
             .tool(greet)

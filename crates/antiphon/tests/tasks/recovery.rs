@@ -92,7 +92,7 @@ impl Fleet {
         let _entered = runtime.enter();
         let server = Server::builder("fleet", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
-            .shared_store(self.store.clone())
+            .store(self.store.clone())
             .single_instance(true)
             .state(effects.clone())
             .tool(again)

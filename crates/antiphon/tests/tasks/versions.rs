@@ -126,7 +126,7 @@ impl Fleet {
         let entered = runtime.enter();
         let server = Server::builder("fleet", "1")
             .keys(KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap())
-            .shared_store(self.store.clone())
+            .store(self.store.clone())
             .single_instance(true)
             .state(effects.clone());
         let server = build(server).build().unwrap();

@@ -108,7 +108,7 @@ impl Driver {
             let store = ProcessStore { process: Arc::clone(&process), store: Arc::clone(&self.store) };
             let builder = builder
                 .claim_options(ClaimOptions::default().lease(LEASE).wait_timeout(Duration::from_secs(5)))
-                .shared_store(Arc::new(store));
+                .store(Arc::new(store));
             if self.level == Level::SingleUse { builder.single_use(true) } else { builder.write_ahead(true) }
         };
         Instance { process, server: builder.build().unwrap() }

@@ -1,0 +1,97 @@
+//! The traits of stores and engines for `Arc`: several parts of a program share one store.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::blob::BlobDigest;
+use crate::claim::{Claim, ClaimRequest, Fence};
+use crate::future::{StoreFuture, TaskFuture};
+use crate::identity::StoreIdentity;
+use crate::key::{CallKey, Owner, RunnerId};
+use crate::reach::StoreReach;
+use crate::step::{Appended, StepRecord};
+use crate::store::{CallStore, Swept};
+use crate::task::engine::{TaskEngine, TaskListener};
+use crate::task::program::TaskProgram;
+use crate::task::{
+    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore,
+    TaskSummary, TaskUpdate,
+};
+
+/// Methods that call the same method of the value in an `Arc`.
+macro_rules! forward {
+    ($(fn $name:ident $(<$life:lifetime>)? (&$($self_life:lifetime)? self $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => { $(
+        fn $name $(<$life>)? (&$($self_life)? self $(, $argument: $type)*) $(-> $result)? {
+            (**self).$name($($argument),*)
+        }
+    )* };
+}
+
+impl<T: CallStore + ?Sized> CallStore for Arc<T> {
+    forward! {
+        fn claim<'a>(&'a self, request: &'a ClaimRequest) -> StoreFuture<'a, Claim>;
+        fn renew<'a>(&'a self, fence: &'a Fence, lease: Duration) -> StoreFuture<'a, ()>;
+        fn append<'a>(&'a self, fence: &'a Fence, record: &'a StepRecord) -> StoreFuture<'a, Appended>;
+        fn commit<'a>(&'a self, fence: &'a Fence, outcome: &'a [u8]) -> StoreFuture<'a, ()>;
+        fn release<'a>(&'a self, fence: &'a Fence) -> StoreFuture<'a, ()>;
+        fn load(&self, call: CallKey) -> StoreFuture<'_, Vec<StepRecord>>;
+        fn put<'a>(&'a self, blob: &'a [u8], keep: Duration, owner: Owner) -> StoreFuture<'a, BlobDigest>;
+        fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>>;
+        fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept>;
+        fn reach(&self) -> StoreReach;
+        fn identity(&self) -> Option<StoreIdentity>;
+        fn tasks(&self) -> Option<Arc<dyn TaskStore>>;
+    }
+}
+
+impl<T: TaskStore + ?Sized> TaskStore for Arc<T> {
+    forward! {
+        fn create<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated>;
+        fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
+        fn send<'a>(&'a self, task: TaskKey, message: &'a [u8], limits: &'a TaskLimits) -> StoreFuture<'a, TaskSent>;
+        fn claim(&self, task: TaskKey, runner: RunnerId, lease: Duration) -> StoreFuture<'_, TaskClaim>;
+        fn renew<'a>(&'a self, fence: &'a TaskFence, lease: Duration) -> StoreFuture<'a, ()>;
+        fn update<'a>(&'a self, fence: &'a TaskFence, update: &'a TaskUpdate) -> StoreFuture<'a, ()>;
+        fn due(&self, limit: usize) -> StoreFuture<'_, Vec<TaskKey>>;
+        fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>>;
+        fn list_of_owner(&self, owner: Owner, after: Option<TaskKey>, limit: usize) -> StoreFuture<'_, Vec<TaskKey>>;
+        fn sweep(&self, limit: usize) -> StoreFuture<'_, usize>;
+        fn reach(&self) -> StoreReach;
+    }
+}
+
+impl<T: TaskEngine + ?Sized> TaskEngine for Arc<T> {
+    forward! {
+        fn start<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated>;
+        fn get(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
+        fn send<'a>(&'a self, task: TaskKey, message: &'a [u8], limits: &'a TaskLimits) -> StoreFuture<'a, TaskSent>;
+        fn subscribe(&self, listener: TaskListener);
+        fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>>;
+        fn list_of_owner(&self, owner: Owner, after: Option<TaskKey>, limit: usize) -> StoreFuture<'_, Vec<TaskKey>>;
+        fn begin(&self, program: Weak<dyn TaskProgram>);
+        fn drain(&self);
+        fn idle(&self) -> TaskFuture<'_, ()>;
+        fn reach(&self) -> StoreReach;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, MemoryTasks};
+
+    /// Methods with a default are those of the store too.
+    #[test]
+    fn a_shared_store_is_the_store() {
+        fn has_tasks(store: impl CallStore) -> bool {
+            store.tasks().is_some()
+        }
+        fn reach(store: impl TaskStore) -> StoreReach {
+            store.reach()
+        }
+        let shared = Arc::new(MemoryStore::new());
+        assert!(has_tasks(Arc::clone(&shared)) && has_tasks(shared as Arc<dyn CallStore>));
+        let tasks: Arc<dyn TaskStore> = Arc::new(MemoryTasks::new());
+        assert_eq!(reach(Arc::clone(&tasks)), tasks.reach());
+    }
+}
