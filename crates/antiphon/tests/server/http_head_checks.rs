@@ -112,7 +112,7 @@ async fn the_checks_run_in_their_order() {
 /// A request that is answered.
 const TEXT: (u16, i64) = (200, 0);
 
-/// What each header may hold: its values, the status, and the code of the error.
+/// Values of each header, with the status and the code of the error.
 const HEADER_VALUES: &[(&str, &[&str], (u16, i64))] = &[
     ("content-type", &["application/json; charset=utf-8"], TEXT),
     ("content-type", &["APPLICATION/JSON"], TEXT),
