@@ -216,7 +216,7 @@ impl ClientError {
 
     /// The time after which the server may accept the same request: the `Retry-After` of an HTTP server (in seconds), or else
     /// the `data.retryAfterMs` of the server's error, as in the errors with the reasons `busy`, `codec`, `store` and `in_flight`.
-    /// A time of more than a day is ignored.
+    /// A `Retry-After` of more than a day is ignored, and `retryAfterMs` is a day at most.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.0.kind {
             ClientErrorKind::Request(fault) => fault.retry_after(),
@@ -534,7 +534,7 @@ mod tests {
             (json!(1500), millis(1500)),
             (json!(0), millis(0)),
             (json!(DAY), millis(DAY)),
-            (json!(DAY + 1), None),
+            (json!(DAY + 1), millis(DAY)),
             (json!(-1), None),
             (json!("1500"), None),
             (Value::Null, None),

@@ -118,13 +118,15 @@ impl RequestFault {
     /// The time after which the server may accept the request: the `Retry-After` of an HTTP server, or else the
     /// `data.retryAfterMs` of the error.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        let header = match self {
-            Self::Transport(error) => error.retry_after(),
-            _ => None,
+        // The other errors of a server do not go away.
+        let (header, error) = match self {
+            Self::Transport(error) => (error.retry_after(), error.server_error()),
+            Self::Server(error) => (None, Some(error)),
+            _ => return None,
         };
         header.or_else(|| {
-            let millis = self.server_error()?.data.as_ref()?.get("retryAfterMs")?.as_u64()?;
-            Some(Duration::from_millis(millis)).filter(|wait| *wait <= MAX_RETRY_AFTER)
+            let millis = error?.data.as_ref()?.get("retryAfterMs")?.as_u64()?;
+            Some(Duration::from_millis(millis).min(MAX_RETRY_AFTER))
         })
     }
 }
