@@ -7,8 +7,9 @@ use crate::{
     HandlerOutcome,
     at_most_once::ClaimedLeg,
     call::{DriveResult, Round, result::LegResult},
+    clock::seconds,
     refusal::Refusal,
-    request::admit::{Admitted, Permit},
+    request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
 };
@@ -79,7 +80,10 @@ fn failed<T>(
     let call = left.call.as_ref().map(Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
     let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
-    if !stays && admitted.takes_state_only(server) && left.suspend_before_error(limits) {
+    // A state that leaves after the time of the call could not come back.
+    let deadline = left.call.as_ref().and_then(Call::deadline);
+    let is_over = deadline.is_some_and(|deadline| deadline < seconds(server.clock.now()));
+    if !stays && !is_over && admitted.takes_state_only(server) && left.suspend_before_error(limits) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();
@@ -88,7 +92,7 @@ fn failed<T>(
     let refusal = refuse(server, target, stop, call);
     // In a session no state has left the server: a new call repeats all steps.
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
-    let is_lost = !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();
+    let is_lost = is_over || !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();
     Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
 }
 
@@ -122,8 +126,12 @@ pub(crate) async fn seal(
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
     admitted.put_call(left.call.take());
     let sealed = admitted.seal(server, permit, &left.record, after_effect).await;
-    let done = if after_effect && !is_stored { left.steps_done } else { Vec::new() };
-    sealed.map_err(|refusal| refusal.after_steps(done))
+    sealed.map_err(|refusal| {
+        // After the time of the call no earlier state opens either, so no repetition finds the steps.
+        let is_over = matches!(refusal, Refusal::Limit { name: CALL_TIMEOUT, .. });
+        let is_lost = is_over || after_effect && !is_stored;
+        refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() })
+    })
 }
 
 /// Reports the cause of a failed request to the replay settings' observer.

@@ -18,6 +18,9 @@ use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames,
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
+/// The limit that ends a call which has taken longer than its time.
+pub(crate) const CALL_TIMEOUT: &str = "call_timeout";
+
 /// One request for a tool, prompt or resource.
 pub(crate) struct LegRequest<'a> {
     pub(crate) request: &'a Request<'a>,
@@ -382,8 +385,8 @@ impl Admitted<'_> {
 
 /// Logs that the time of a call is over, and returns the refusal: a state that leaves now could not come back.
 fn out_of_time(target: &str, call: CallId) -> Refusal {
-    tracing::warn!(target = ?escaped(target), call = %escaped(&call), name = "call_timeout", "a limit was reached");
-    Refusal::Limit { name: "call_timeout", text: "The time of this call is over".to_owned() }
+    tracing::warn!(target = ?escaped(target), call = %escaped(&call), name = CALL_TIMEOUT, "a limit was reached");
+    Refusal::Limit { name: CALL_TIMEOUT, text: "The time of this call is over".to_owned() }
 }
 
 /// Logs the largest entries by key and size, and returns the refusal.

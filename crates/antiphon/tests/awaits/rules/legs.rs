@@ -6,6 +6,7 @@ use antiphon::{
     server::{Migration, OnVersion},
     wire::LogLevel,
 };
+use serde::Serialize;
 use std::{
     future::{Future as _, poll_fn},
     pin::pin,
@@ -244,36 +245,58 @@ async fn a_tool_that_has_asked_before_asks_in_one_poll() {
     }
 }
 
-/// A question that leaves after the time of its call could never be answered.
-#[tokio::test]
-async fn no_question_leaves_after_the_time_of_its_call() {
-    static HAND: Mutex<Option<ManualClock>> = Mutex::new(None);
-    let check = async |works_for: u64, expected: &str| {
-        let (clock, hand) = Clock::manual(start());
-        *HAND.lock().unwrap() = Some(hand);
-        let tool = Tool::new("t", async |ctx: &Ctx, Works { works_for }: Works| -> Result<String> {
-            HAND.lock().unwrap().as_ref().unwrap().advance(Duration::from_secs(works_for));
-            Ok(ctx.elicit::<Place>("Where?").await?.region)
-        });
-        let server = built(tool, |builder| {
-            builder.clock(clock).call_timeout(Duration::from_secs(60)).replay_check(ReplayCheck::Off)
-        });
-        let mut call = ToolCall::new(json!({"works_for": works_for}));
-        let reply = call.leg(&server, Value::Null).await;
-        let asks = reply["result"]["inputRequests"]["place"].is_object();
-        let limit = reply["error"]["data"]["limit"].as_str();
-        assert_eq!(
-            if asks { "a question" } else { limit.unwrap_or("nothing") },
-            expected,
-            "{works_for} s: {reply}"
-        );
-    };
-    check(59, "a question").await;
-    check(60, "a question").await;
-    check(61, "call_timeout").await;
+/// The end of the handler in [`after_the_time`].
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, schemars::JsonSchema)]
+enum Ends {
+    Asks,
+    /// A question whose key is invalid.
+    Faults,
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Works {
     works_for: u64,
+    ends: Ends,
+}
+
+/// Runs a call of a minute whose second leg works for so many seconds, and then ends so. Returns the reply of that leg.
+async fn after_the_time(works_for: u64, ends: Ends) -> Value {
+    static HAND: Mutex<Option<ManualClock>> = Mutex::new(None);
+    let (clock, hand) = Clock::manual(start());
+    *HAND.lock().unwrap() = Some(hand);
+    let tool = Tool::new("t", async |ctx: &Ctx, Works { works_for, ends }: Works| -> Result<String> {
+        ctx.step("charge", async |_| Ok(1)).await?;
+        ctx.elicit::<Place>("Where?").await?;
+        HAND.lock().unwrap().as_ref().unwrap().advance(Duration::from_secs(works_for));
+        let key = match ends {
+            Ends::Asks => "sure",
+            Ends::Faults => "",
+        };
+        ctx.elicit::<Confirm>("Sure?").key(key).await?;
+        Ok(String::new())
+    });
+    let server = built(tool, |builder| {
+        builder.clock(clock).call_timeout(Duration::from_secs(60)).replay_check(ReplayCheck::Off)
+    });
+    let mut call = ToolCall::new(json!({ "works_for": works_for, "ends": ends }));
+    legs(&server, &mut call, &[Value::Null, json!({"place": place("eu")})]).await
+}
+
+/// A question that leaves after the time of its call could never be answered, and a state could not come back: the error comes at
+/// once, with the steps of all legs.
+#[tokio::test]
+async fn nothing_leaves_after_the_time_of_its_call() {
+    for works_for in [59, 60] {
+        let reply = after_the_time(works_for, Ends::Asks).await;
+        assert!(reply["result"]["inputRequests"]["sure"].is_object(), "{works_for}: {reply}");
+        let reply = after_the_time(works_for, Ends::Faults).await;
+        assert_eq!(reply["result"]["inputRequests"], json!({}), "{works_for}: {reply}");
+    }
+    let error = &after_the_time(61, Ends::Asks).await["error"];
+    assert_eq!(
+        (&error["data"]["limit"], &error["data"]["done"]),
+        (&json!("call_timeout"), &json!(["charge"]))
+    );
+    let error = &after_the_time(61, Ends::Faults).await["error"];
+    assert_eq!((&error["code"], &error["data"]["done"]), (&json!(-32603), &json!(["charge"])), "{error}");
 }
