@@ -4,7 +4,7 @@
 #![no_main]
 
 use antiphon::{
-    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, InputResponse, Server, Tool},
+    server::{Answer, Ask, Caller, Ctx, InputRequired, InputResponse, NoArguments, Reply, Server, Tool},
     wire::{FormSchema, SamplingMessage},
 };
 use antiphon_fuzz::{block_on, server};
