@@ -20,7 +20,7 @@ impl<'f> TaskExchange<'f> {
 
     /// Ends the leg soon, if the runner requires it. Nothing is delivered: answers come with the next leg.
     pub(crate) fn receive(&self, cx: &Context<'_>) {
-        if self.task.poll_ends(cx) && self.runtime.may_end_early() {
+        if self.task.poll_ends(cx) {
             self.runtime.with(Leg::end_soon);
         }
     }

@@ -3,7 +3,7 @@
 pub(crate) use crate::request::admit::admit;
 
 use crate::{
-    Ctx,
+    Ctx, OnVersion,
     at_most_once::ClaimedLeg,
     call::{
         DriveResult, LegCarrier, ctx,
@@ -165,10 +165,24 @@ fn context(
     let (call, number) = (admitted.call_id(), admitted.leg_number());
     let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
     let purpose = if watches { Purpose::Observe } else { Purpose::Serve };
-    let setup = setup(server, admitted, &carrier, purpose);
+    let writes_ahead = claim.as_ref().is_some_and(|claim| claim.writes_ahead());
+    let setup = setup(server, admitted, &carrier, purpose, writes_ahead);
     let LegInput { record, responses } = input;
-    let record = record.map(|record| *record).or_else(|| admitted.take_record());
-    let (engine, unverified) = match (admitted.take_call(), record) {
+    let mut record = record.map(|record| *record).or_else(|| admitted.take_record());
+    let mut begun = admitted.take_call();
+    if let Some(claim) = claim.as_ref().filter(|_| writes_ahead) {
+        let mut stored = claim.take_stored();
+        if !stored.is_empty() {
+            let settings = admitted.leg().settings;
+            if settings.on_version == OnVersion::Restart {
+                stored.restart(settings.version);
+            }
+            record = Some(record.unwrap_or_default().continued(stored, &settings.migration, settings.version));
+            // The first request of a call has no state: its call is in the store.
+            begun = begun.or_else(|| claim.take_first_call());
+        }
+    }
+    let (engine, unverified) = match (begun, record) {
         (Some(call), record) => {
             let record = record.unwrap_or_default();
             (LazyLeg::begun(Engine::resume(call, record, responses.as_ref(), setup)), None)

@@ -50,6 +50,14 @@ pub(crate) fn settle<T>(
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
+    let left = match left {
+        // A result would hide that nobody knows whether the step had its effect.
+        Some(left) if left.unknown_step.is_some() => {
+            let path = left.unknown_step.clone().unwrap_or_default();
+            return failed(server, admitted, claim, limits, StopReason::OutcomeUnknown { path }, left);
+        }
+        left => left,
+    };
     if let Some(left) = left.filter(|left| !left.unreplayed_steps.is_empty()) {
         tracing::warn!(target = ?escaped(target), steps = ?left.unreplayed_steps, "the call ended without reaching all recorded steps");
     }
@@ -79,7 +87,7 @@ fn failed<T>(
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
-    let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
+    let stays = stop.is_about_the_store();
     // A state that leaves after the time of the call could not come back.
     let deadline = left.call.as_ref().and_then(Call::deadline);
     let is_over = deadline.is_some_and(|deadline| deadline < seconds(server.clock.now()));
