@@ -305,6 +305,14 @@ impl Record {
         before.iter().chain(now.iter().map(|asked| &asked.path))
     }
 
+    /// Returns the paths of the valid steps that have an outcome.
+    pub fn steps_done(&self) -> Vec<String> {
+        let has_outcome = |entry: &&Entry| {
+            matches!(&entry.body, EntryBody::Step { outcome, .. } if *outcome != StepOutcome::Abandoned)
+        };
+        self.entries.iter().filter(has_outcome).map(|entry| entry.path.to_string()).collect()
+    }
+
     /// Returns `true` if a step of the record has begun and has no outcome.
     pub fn has_open_steps(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry.body, EntryBody::Open(_)))

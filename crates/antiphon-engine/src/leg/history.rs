@@ -482,9 +482,11 @@ impl History {
         })
     }
 
-    /// Returns `true` if this leg, in any of its runs, has recorded an entry: the client does not have it.
+    /// Returns `true` if this leg, in any of its runs, has recorded an outcome: the client does not have it.
     pub(super) fn has_new_entries(&self) -> bool {
-        self.items[self.sealed_len..].iter().any(|item| item.order != DeliveryOrder::Removed)
+        let is_outcome = |item: &HistoryItem| !matches!(item.entry.body, EntryBody::Open(_));
+        let new = &self.items[self.sealed_len..];
+        new.iter().any(|item| item.order != DeliveryOrder::Removed && is_outcome(item))
     }
 
     /// Returns the paths of the valid steps of all legs that have an outcome.

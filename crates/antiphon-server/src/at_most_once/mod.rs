@@ -34,7 +34,7 @@ mod transaction;
 pub(crate) use claimed_leg::{ClaimedLeg, NewClaim};
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use first_call::first_call;
-pub(crate) use outcome::{RowSeal, StoredReply, until};
+pub(crate) use outcome::{RowSeal, StoredReply, StoredTask, until};
 pub(crate) use records::stored_leg;
 pub(crate) use step_record::StartStored;
 pub(crate) use store_error::{ATTEMPTS, refused};
