@@ -89,6 +89,8 @@ pub struct Leg {
     unresolved: u32,
     /// The number of operations of the store that run, without those of steps.
     storing: u32,
+    /// The number of deliveries of the leg that texts for the store hold.
+    submitted: u32,
     /// The number of notes that are in the state or in the store.
     written_notes: usize,
     /// True if a new step has begun or a `select` was decided: what follows has never happened before.
@@ -254,6 +256,7 @@ impl Leg {
             awaited_abandoned_steps: 0,
             unresolved: 0,
             storing: 0,
+            submitted: 0,
             written_notes: 0,
             is_past_history: false,
             used_stale_answer: false,

@@ -237,7 +237,7 @@ impl Leg {
 
     /// Returns the text to store before this attempt of a step begins: everything that the handler has received up to here, and
     /// the start of the step. `None` if the leg has no store.
-    pub fn write_ahead_of_step(&self, path: &str, attempt: u32) -> Option<WriteAhead> {
+    pub fn write_ahead_of_step(&mut self, path: &str, attempt: u32) -> Option<WriteAhead> {
         let slot = self.slots.find(EntryKind::Step, path)?;
         let SlotState::Step { input, phase: StepPhase::Running { open, round, .. } } = &slot.state else {
             return None;
@@ -251,15 +251,21 @@ impl Leg {
 
     /// Returns the text to store before anything else happens that depends on the deliveries up to here; `None` if the store has
     /// them all, or the leg has no store.
-    pub fn write_ahead(&self) -> Option<WriteAhead> {
-        let (_, deliveries) = self.history.unwritten();
-        if deliveries.len() == 0 && self.notes.len() <= self.written_notes {
+    pub fn write_ahead(&mut self) -> Option<WriteAhead> {
+        let is_written = self.history.unwritten().1.len() == 0;
+        if is_written && self.notes.len() <= self.written_notes {
             return None;
         }
         self.write(None)
     }
 
-    fn write(&self, step: Option<&StepStart>) -> Option<WriteAhead> {
+    /// Returns `true` if all deliveries up to here are in texts of which some are not in the store yet.
+    pub fn is_written_soon(&self) -> bool {
+        let (first, deliveries) = self.history.unwritten();
+        deliveries.len() > 0 && first.saturating_add(u32::try_from(deliveries.len()).unwrap_or(u32::MAX)) <= self.submitted
+    }
+
+    fn write(&mut self, step: Option<&StepStart>) -> Option<WriteAhead> {
         if !self.setup.writes_ahead {
             return None;
         }
@@ -268,6 +274,7 @@ impl Leg {
         let notes = self.notes.get(self.written_notes..).unwrap_or_default();
         // The parts were made or decoded here: there is nothing in them that cannot be written.
         let text = write(self.setup.version, first, deliveries, notes, step).ok()?;
+        self.submitted = count;
         Some(WriteAhead::new(Written { deliveries: count, notes: self.notes.len() }, text))
     }
 

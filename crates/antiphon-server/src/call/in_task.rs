@@ -42,6 +42,10 @@ impl<'f> TaskExchange<'f> {
     /// Returns true once the store has the order in which the handler received everything up to here: the questions that a client
     /// sees are then asked again after a crash.
     fn is_order_stored(&mut self, cx: &mut Context<'_>) -> bool {
+        // The start of a step is being stored with them.
+        if self.order.is_none() && self.runtime.with(|leg| leg.is_written_soon()) {
+            return false;
+        }
         let Some(order) = self.order.take().or_else(|| StoreOrder::begin(self.runtime)) else { return true };
         match self.order.insert(order).poll(cx) {
             Poll::Ready(is_stored) => {
