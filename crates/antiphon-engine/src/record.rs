@@ -305,12 +305,11 @@ impl Record {
         before.iter().chain(now.iter().map(|asked| &asked.path))
     }
 
-    /// Returns the paths of the valid steps that have an outcome.
+    /// Returns the paths of the valid steps that have a result.
     pub fn steps_done(&self) -> Vec<String> {
-        let has_outcome = |entry: &&Entry| {
-            matches!(&entry.body, EntryBody::Step { outcome, .. } if *outcome != StepOutcome::Abandoned)
-        };
-        self.entries.iter().filter(has_outcome).map(|entry| entry.path.to_string()).collect()
+        let has_result =
+            |entry: &&Entry| matches!(&entry.body, EntryBody::Step { outcome: StepOutcome::Done(_), .. });
+        self.entries.iter().filter(has_result).map(|entry| entry.path.to_string()).collect()
     }
 
     /// Returns `true` if a step of the record has begun and has no outcome.

@@ -29,7 +29,7 @@ pub struct LegOutput {
     pub has_new_entries: bool,
     /// The path of the first step that this leg has recorded.
     pub first_new_step: Option<Arc<str>>,
-    /// The paths of all steps that have an outcome, of all legs.
+    /// The paths of all steps that have a result, of all legs.
     pub steps_done: Vec<String>,
     /// The path of a step that has begun, has no outcome, and whose effect is unknown. A result cannot leave then.
     pub unknown_step: Option<String>,

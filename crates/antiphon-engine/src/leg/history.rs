@@ -55,6 +55,8 @@ pub(super) struct History {
     unwritten: Option<Vec<usize>>,
     /// The number of deliveries of this leg before these.
     written: u32,
+    /// The branches around undelivered steps, by index.
+    within: Vec<(usize, Within)>,
     /// The last attempts of steps that failed in earlier runs of this leg, by path.
     failed: Vec<(Arc<str>, u32)>,
 }
@@ -73,8 +75,6 @@ struct HistoryItem {
     unwinding: bool,
     /// True if the end of the step is a record of its own in the store.
     is_stored: bool,
-    /// The branches around an undelivered step.
-    within: Within,
     /// The index of the entry before with the same path, once the path is in `last_of`.
     previous: Option<usize>,
 }
@@ -136,8 +136,10 @@ impl History {
             _ => (false, false),
         };
         self.push(entry, None);
+        if !within.is_empty() {
+            self.within.push((self.items.len() - 1, within));
+        }
         let Some(item) = self.items.last_mut() else { return };
-        item.within = within;
         item.is_stored = undelivered;
         if stale || item.is_abandoned() {
             item.order = DeliveryOrder::AnyTime;
@@ -192,7 +194,6 @@ impl History {
             optional: false,
             unwinding: false,
             is_stored: false,
-            within: Within::default(),
             previous: None,
         };
         self.items.push(item);
@@ -425,10 +426,11 @@ impl History {
 
     /// Returns a step that has begun, has no outcome, and whose effect somebody may still need: no select has dropped its branch.
     pub(super) fn unknown_step(&self) -> Option<&str> {
-        let unknown = self.items.iter().filter(|item| {
-            matches!(item.entry.body, EntryBody::Open(_)) && item.order != DeliveryOrder::Removed
+        let unknown = self.items.iter().enumerate().find(|(at, item)| {
+            let is_open = matches!(item.entry.body, EntryBody::Open(_));
+            is_open && item.order != DeliveryOrder::Removed && !self.is_lost(*at)
         });
-        unknown.into_iter().find(|item| !self.is_lost(item)).map(|item| &*item.entry.path)
+        unknown.map(|(_, item)| &*item.entry.path)
     }
 
     /// Returns an open step that the handler has not reached.
@@ -438,12 +440,12 @@ impl History {
     }
 
     /// Returns `true` if another branch has won a select around the step.
-    fn is_lost(&self, item: &HistoryItem) -> bool {
-        let within = match &item.entry.body {
-            EntryBody::Open(open) => &open.within,
-            _ => &item.within,
+    fn is_lost(&self, at: usize) -> bool {
+        let within = match &self.items[at].entry.body {
+            EntryBody::Open(open) => Some(&open.within),
+            _ => self.within.iter().find(|(of, _)| *of == at).map(|(_, within)| within),
         };
-        within.iter().any(|(path, branch)| {
+        within.into_iter().flatten().any(|(path, branch)| {
             let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
             selects.filter_map(|item| item.entry.winner()).any(|(of, winner)| of == *path && winner != *branch)
         })
@@ -489,12 +491,11 @@ impl History {
         new.iter().any(|item| item.order != DeliveryOrder::Removed && is_outcome(item))
     }
 
-    /// Returns the paths of the valid steps of all legs that have an outcome.
+    /// Returns the paths of the valid steps of all legs that have a result.
     pub(super) fn steps_done(&self) -> impl Iterator<Item = &str> {
         let done = self.items.iter().filter(|item| {
             item.order != DeliveryOrder::Removed
-                && matches!(item.entry.body, EntryBody::Step { .. })
-                && !item.is_abandoned()
+                && matches!(item.entry.body, EntryBody::Step { outcome: StepOutcome::Done(_), .. })
         });
         done.map(|item| &*item.entry.path)
     }
@@ -534,7 +535,7 @@ impl History {
         for at in self.sealed_len..self.old_len {
             let item = &self.items[at];
             let is_open = matches!(item.entry.body, EntryBody::Open(_));
-            if (is_open || item.delivered.is_none()) && self.is_lost(item) {
+            if (is_open || item.delivered.is_none()) && self.is_lost(at) {
                 self.items[at].abandon();
             }
         }

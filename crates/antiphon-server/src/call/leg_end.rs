@@ -16,7 +16,7 @@ use crate::{
 use antiphon_engine::{AskRecord, LegOutput, Limits, Record, StopReason};
 use antiphon_seal::{Call, CallId};
 use antiphon_store::TaskKey;
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped, method};
 use std::time::Duration;
 
 /// The end of a leg within its call.
@@ -71,12 +71,15 @@ pub(crate) fn settle<T>(
         HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target = ?escaped(target), cause = %escaped(&cause).limit(CAUSE), "a handler failed");
-            LegResult::Failed(match done.is_empty() {
+            let is_tool = &*admitted.leg().request.method == method::TOOLS_CALL;
+            LegResult::Failed(match done.is_empty() || !is_tool {
                 _ if server.show_errors => Some(cause),
                 true => None,
                 false => {
                     let done = completed(&done);
-                    Some(format!("`{target}` failed; the reason is in the server's log. {done}. A new call repeats these steps."))
+                    Some(format!(
+                        "The tool {target} failed; the reason is in the server's log. {done}. A new call repeats these steps."
+                    ))
                 }
             })
         }
@@ -98,7 +101,7 @@ fn failed<T>(
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
-    let stays = stop.is_about_the_store();
+    let stays = stop.is_about_the_store() || left.unknown_step.is_some();
     // A state that leaves after the time of the call could not come back.
     let deadline = left.call.as_ref().and_then(Call::deadline);
     let is_over = deadline.is_some_and(|deadline| deadline < seconds(server.clock.now()));
