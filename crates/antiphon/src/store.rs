@@ -21,8 +21,27 @@ pub use antiphon_store::{
     TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate, Transact,
     Transacted, TransactionStore, Unknown, Written,
 };
+/// # Examples
+///
+/// ```
+/// use antiphon::{Result, server::{Ctx, State}, store::PostgresStore, tool};
+///
+/// /// Orders an item.
+/// #[tool(write_ahead)]
+/// async fn order(ctx: &Ctx, store: State<PostgresStore>, item: String) -> Result<String> {
+///     let id: i64 = ctx
+///         .in_transaction("order", &*store, async |tx| {
+///             let row = tx.query_one("INSERT INTO orders (item) VALUES ($1) RETURNING id", &[&item]).await?;
+///             Ok(row.get(0))
+///         })
+///         .await?;
+///     Ok(format!("Order {id}."))
+/// }
+/// ```
 #[cfg(feature = "postgres")]
-pub use antiphon_store::{PostgresOptions, PostgresStore, PostgresTransaction, tokio_postgres};
+pub use antiphon_store::PostgresTransaction;
+#[cfg(feature = "postgres")]
+pub use antiphon_store::{PostgresOptions, PostgresStore, tokio_postgres};
 #[cfg(feature = "redis")]
 pub use antiphon_store::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
