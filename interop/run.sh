@@ -38,7 +38,7 @@ ANTIPHON=$programs/antiphon ANTIPHON_FLEET=$programs/fleet ANTIPHON_EVERYTHING=$
 ANTIPHON_TABLE=$programs/antiphon-interop-table ANTIPHON_WIDE=$programs/antiphon-interop-wide ANTIPHON_LEGACY=$programs/antiphon-interop-legacy
 for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET" "$ANTIPHON_LEGACY"; do
     [ -x "$program" ] || {
-        echo "$program is not there: cargo build -p antiphon-cli -p antiphon-interop-table -p antiphon-conformance -p antiphon-examples" >&2
+        echo "$program is not there: cargo build --workspace --bins" >&2
         exit 2
     }
 done
