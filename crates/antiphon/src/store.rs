@@ -12,15 +12,6 @@
 //! in `antiphon::testing::store_contract`. With SQLite and PostgreSQL, a step can run
 //! [in the transaction](crate::server::Ctx::in_transaction) of its record.
 
-pub use antiphon_store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Conclusion, Conflict, Fence, Fingerprint,
-    LegControl, MAX_STEP_NAME, MAX_VALUE, ManualStoreClock, MemoryLimits, MemoryStore, MemoryTasks, Micros,
-    NewTask, Owner, Predecessor, RunnerId, StepAttempt, StepEvent, StepRecord, StoreClock, StoreError,
-    StoreErrorKind, StoreFuture, StoreIdentity, StoreReach, Swept, TaskAction, TaskClaim, TaskCreated,
-    TaskDecision, TaskEngine, TaskFence, TaskFuture, TaskKey, TaskLimits, TaskListener, TaskMessage,
-    TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate, Transact,
-    Transacted, TransactionStore, Unknown, Written,
-};
 /// # Examples
 ///
 /// ```
@@ -40,6 +31,15 @@ pub use antiphon_store::{
 /// ```
 #[cfg(feature = "postgres")]
 pub use antiphon_store::PostgresTransaction;
+pub use antiphon_store::{
+    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Conclusion, Conflict, Fence, Fingerprint,
+    LegControl, MAX_STEP_NAME, MAX_VALUE, ManualStoreClock, MemoryLimits, MemoryStore, MemoryTasks, Micros,
+    NewTask, Owner, Predecessor, RunnerId, StepAttempt, StepEvent, StepRecord, StoreClock, StoreError,
+    StoreErrorKind, StoreFuture, StoreIdentity, StoreReach, Swept, TaskAction, TaskClaim, TaskCreated,
+    TaskDecision, TaskEngine, TaskFence, TaskFuture, TaskKey, TaskLimits, TaskListener, TaskMessage,
+    TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate, Transact,
+    Transacted, TransactionStore, Unknown, Written,
+};
 #[cfg(feature = "postgres")]
 pub use antiphon_store::{PostgresOptions, PostgresStore, tokio_postgres};
 #[cfg(feature = "redis")]
