@@ -107,6 +107,13 @@ starts() {
 }
 
 machine() {
+    # Not in the text below, where the exit code of a command is lost.
+    local peers compiler model commit
+    peers=$(cd "$here" && cargo tree --locked -p bench-rmcp-server --depth 1 --prefix none |
+        sed -n 's/^\(rmcp\|hyper\|tokio\) v\([^ ]*\).*/\1 \2/p' | paste -sd, | sed 's/,/, /g')
+    compiler=$(rustc --version)
+    model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+    commit=$(git -C "$here" describe --always --dirty 2>/dev/null || echo none) # An unpacked archive has none.
     cat <<END
 # Results of run.sh
 
@@ -114,11 +121,10 @@ Written by \`bench/run.sh\`; README.md says what the columns mean.
 
 - Date: $(date -u +%Y-%m-%dT%H:%MZ), load average before $(cut -d' ' -f1-3 /proc/loadavg)
 - Command: \`ROUNDS=$rounds LESS=$less bench/run.sh\`, servers and load generator pinned to processor $cpu, policy SCHED_BATCH
-- Machine: $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(uname -sr)
-- Compiler: $(rustc --version), profile bench-fat: $(sed -n '/^\[profile.bench-fat\]/,/^$/p' "$here/Cargo.toml" | sed '1d;/^$/d' | paste -sd, | sed 's/,/, /g')
-- Peers: $(cd "$here" && cargo tree --locked -p bench-rmcp-server --depth 1 --prefix none |
-        sed -n 's/^\(rmcp\|hyper\|tokio\) v\([^ ]*\).*/\1 \2/p' | paste -sd, | sed 's/,/, /g')
-- Commit: $(git -C "$here" describe --always --dirty 2>/dev/null || echo none)
+- Machine: $(nproc) processors, $model, $(uname -sr)
+- Compiler: $compiler, profile bench-fat: $(sed -n '/^\[profile.bench-fat\]/,/^$/p' "$here/Cargo.toml" | sed '1d;/^$/d' | paste -sd, | sed 's/,/, /g')
+- Peers: $peers
+- Commit: $commit
 END
 }
 

@@ -32,6 +32,6 @@ until redis-cli -s "$dir/redis/socket" ping >/dev/null 2>&1; do sleep 0.1; done
 
 cd "$here"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
-cargo build --release --quiet --locked -p bench-stores
-"$CARGO_TARGET_DIR/release/bench-stores" --calls "${CALLS:-1000}" --sqlite "$dir/calls.db" \
+cargo build --profile dist --quiet --locked -p bench-stores
+"$CARGO_TARGET_DIR/dist/bench-stores" --calls "${CALLS:-1000}" --sqlite "$dir/calls.db" \
     --postgres "host=$dir/postgres user=postgres dbname=postgres" --redis "redis+unix://$dir/redis/socket"

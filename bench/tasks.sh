@@ -8,5 +8,5 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$here"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
-cargo build --release --quiet --locked -p bench-tasks
-"$CARGO_TARGET_DIR/release/bench-tasks" --calls "${CALLS:-1000}" --waiting "${WAITING:-10000}" --sqlite "$dir/tasks.db"
+cargo build --profile dist --quiet --locked -p bench-tasks
+"$CARGO_TARGET_DIR/dist/bench-tasks" --calls "${CALLS:-1000}" --waiting "${WAITING:-10000}" --sqlite "$dir/tasks.db"

@@ -9,7 +9,7 @@ NODE_OLDEST=22.19.0
 use_node() {
     local found cache
     command -v npm >/dev/null || { echo "npm is not installed" >&2; return 2; }
-    found=$(node --version 2>/dev/null | tr -d v) || found=0
+    found=$(node --version 2>/dev/null | tr -d v) || found=0 # Not there: one is installed below.
     [ "$(printf '%s\n' "$NODE_OLDEST" "$found" | sort -V | head -n 1)" != "$NODE_OLDEST" ] || return 0
     cache=${INTEROP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/antiphon-interop}/node-$NODE_PINNED
     mkdir -p "$cache"

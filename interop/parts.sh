@@ -10,6 +10,7 @@ stop() {
     trap '' INT TERM # a second signal would leave the rest behind
     local at
     for ((at = ${#started[@]} - 1; at >= 0; at--)); do
+        # It may have ended by itself, and how it ends after the signal is no outcome.
         kill "${started[at]}" 2>/dev/null || true
         wait "${started[at]}" 2>/dev/null || true
     done
@@ -27,7 +28,7 @@ program() {
 
 # Sets `demo`, the command of the demo server with a key of this run. Needs `antiphon`.
 use_demo() {
-    "$antiphon" keygen >"$work/keys" 2>/dev/null || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
+    "$antiphon" --quiet keygen >"$work/keys" || { echo "FAILED antiphon keygen"; echo "0 passed, 1 failed"; exit 1; }
     demo=("$antiphon" serve-demo --key-file "$work/keys")
 }
 
@@ -45,6 +46,24 @@ serve() {
     done
     echo "FAILED to start: $*" >&2
     cat "$log" >&2
+    echo "0 passed, 1 failed"
+    exit 1
+}
+
+# Starts the everything server of conformance/, whose only line is its URL, and sets `url`. Needs `everything`.
+serve_everything() {
+    local out="$work/everything-${#started[@]}" _
+    : >"$out"
+    "$everything" >"$out" 2>"$out.err" </dev/null &
+    started+=("$!")
+    for _ in $(seq 600); do
+        url=$(head -n 1 "$out")
+        [ -z "$url" ] || return 0
+        kill -0 "${started[-1]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "FAILED to start: $everything" >&2
+    cat "$out.err" >&2
     echo "0 passed, 1 failed"
     exit 1
 }

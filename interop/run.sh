@@ -5,12 +5,7 @@
 #   interop/run.sh --check    all peers; fails if docs/interop.md is not what it would write
 #   interop/run.sh PEER ...   these alone (python, typescript, ..); docs/interop.md stays as it is
 #
-# ANTIPHON        the program under test (default: target/release/antiphon)
-# ANTIPHON_TABLE  antiphon-interop-table (default: target/release/antiphon-interop-table)
-# ANTIPHON_WIDE   antiphon-interop-wide (default: target/release/antiphon-interop-wide)
-# ANTIPHON_EVERYTHING  the everything server of conformance/ (default: target/release/conformance-server)
-# ANTIPHON_FLEET  the fleet of examples/ (default: target/release/fleet)
-# ANTIPHON_LEGACY  antiphon-interop-legacy (default: target/release/antiphon-interop-legacy)
+# INTEROP_PROGRAMS  the folder of the programs under test (default: target/debug)
 # INTEROP_AT_ONCE  the number of peers that run at once (default: 2, because a peer mostly waits)
 #
 # A peer is a folder with a run.sh. It gets these variables as absolute paths, and INTEROP_RESULTS, the file to append
@@ -22,7 +17,7 @@ root=$(dirname "$here")
 mode=write
 case "${1:-}" in
     --check) mode=check; shift ;;
-    -*) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    -*) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 [ "$#" -eq 0 ] || [ "$mode" = write ] || { echo "--check is for all peers" >&2; exit 2; }
 
@@ -38,15 +33,12 @@ else
     mode=none
 fi
 
-ANTIPHON=$(realpath "${ANTIPHON:-$root/target/release/antiphon}")
-ANTIPHON_TABLE=$(realpath "${ANTIPHON_TABLE:-$root/target/release/antiphon-interop-table}")
-ANTIPHON_WIDE=$(realpath "${ANTIPHON_WIDE:-$root/target/release/antiphon-interop-wide}")
-ANTIPHON_EVERYTHING=$(realpath "${ANTIPHON_EVERYTHING:-$root/target/release/conformance-server}")
-ANTIPHON_FLEET=$(realpath "${ANTIPHON_FLEET:-$root/target/release/fleet}")
-ANTIPHON_LEGACY=$(realpath "${ANTIPHON_LEGACY:-$root/target/release/antiphon-interop-legacy}")
+programs=$(realpath "${INTEROP_PROGRAMS:-$root/target/debug}")
+ANTIPHON=$programs/antiphon ANTIPHON_FLEET=$programs/fleet ANTIPHON_EVERYTHING=$programs/conformance-server
+ANTIPHON_TABLE=$programs/antiphon-interop-table ANTIPHON_WIDE=$programs/antiphon-interop-wide ANTIPHON_LEGACY=$programs/antiphon-interop-legacy
 for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET" "$ANTIPHON_LEGACY"; do
     [ -x "$program" ] || {
-        echo "$program is not there: cargo build --release -p antiphon-cli -p antiphon-interop-table -p antiphon-conformance -p antiphon-examples" >&2
+        echo "$program is not there: cargo build --workspace --bins" >&2
         exit 2
     }
 done
@@ -60,6 +52,7 @@ work=$(mktemp -d)
 declare -A running=() began=()
 stop() {
     trap '' INT TERM # a second signal would leave the rest behind
+    # A peer may have ended by itself.
     for pid in "${!running[@]}"; do kill "$pid" 2>/dev/null || true; done
     for pid in "${!running[@]}"; do wait "$pid" 2>/dev/null || true; done
     rm -rf "$work"
@@ -88,7 +81,8 @@ while [ "$next" -lt "${#peers[@]}" ] || [ "${#running[@]}" -gt 0 ]; do
     summary+=("$(printf '%-12s %s, %ss' "$peer" "$last" "$((SECONDS - began[$ended]))")")
 done
 results=$work/all
-for peer in "${peers[@]}"; do cat "$work/$peer.results" 2>/dev/null || true; done >"$results"
+# A peer that failed at its start has no results, and has counted above.
+for peer in "${peers[@]}"; do [ ! -f "$work/$peer.results" ] || cat "$work/$peer.results"; done >"$results"
 
 echo "==== all"
 printf '%s\n' "${summary[@]}"

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Runs two replicas behind HAProxy, nginx and Caddy, one proxy after the other, with the configurations of this folder, and
 # checks each. Needs Debian's haproxy, nginx and caddy, openssl, curl, and the folder of the program `antiphon`:
-#     examples/proxies/run.sh target/release
+#     examples/proxies/run.sh target/debug
 # Uses the ports 18101, 18102, 18110, 18120 and 18130 of 127.0.0.1. Leaves nothing running.
 set -euo pipefail
 PATH=$PATH:/usr/sbin
-antiphon="$(realpath "${1:-target/release}")/antiphon"
+antiphon="$(realpath "${1:-target/debug}")/antiphon"
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$(mktemp -d)"
 pids=()
 stop() {
+    # How they end after the signal is no outcome.
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
     rm -rf "$work"
@@ -27,15 +28,15 @@ until_true() {
     done
 }
 
+proxy=replicas
 cp "$here"/{haproxy.cfg,nginx.conf,Caddyfile} .
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-    -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem 2>/dev/null
+    -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem 2>openssl.log || fail "openssl failed"
 cat cert.pem key.pem > haproxy.pem
 
 # Two replicas with the same keys: each can continue the calls of the other.
-ANTIPHON_KEYS="$("$antiphon" --quiet keygen 2>/dev/null)"
+ANTIPHON_KEYS="$("$antiphon" --quiet keygen 2>keygen.log)" || fail "keygen failed"
 export ANTIPHON_KEYS SSL_CERT_FILE="$work/cert.pem"
-proxy=replicas
 for replica in a:18101 b:18102; do
     name=${replica%%:*}
     "$antiphon" -v serve-demo --listen "127.0.0.1:${replica#*:}" --session-prefix "$name-" 2>"$name.log" >&2 &
@@ -46,7 +47,7 @@ done
 curl=(curl --silent --show-error --cacert cert.pem --max-time 30 --http2)
 json=(-H "Content-Type: application/json" -H "Accept: application/json, text/event-stream")
 # The number of calls that a replica began and that asked.
-asked() { grep -c "a round leaves" "$1.log" || true; }
+asked() { grep -c "a round leaves" "$1.log" || [ "$?" = 1 ]; } # 1: it counted none.
 
 check() {
     proxy=$1
@@ -60,7 +61,8 @@ check() {
     [ "$out" = hello ] || fail "a plain call: $out"
 
     # Calls that ask. With a plain call between them, they begin on one replica and the other, and continue on the other one.
-    before_a=$(asked a) before_b=$(asked b)
+    before_a=$(asked a)
+    before_b=$(asked b)
     for _ in 1 2; do
         out=$("$antiphon" call provision --args '{"name":"orders"}' --answer region.region=eu-west-1 "$url" </dev/null)
         [ "$out" = 'Provisioned "orders" in eu-west-1.' ] || fail "a call that asks: $out"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A web page in Chromium that calls `antiphon serve-demo` with the client of the TypeScript SDK, from another origin.
 #
-#   ANTIPHON=target/release/antiphon interop/browser/run.sh
+#   interop/run.sh browser
 #
 # ANTIPHON         the program under test (required)
 # CHROMIUM         the browser (default: chromium on the PATH, as Debian's package `chromium` installs it)

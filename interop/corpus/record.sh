@@ -25,8 +25,8 @@ use_venv "$interop/python" "${ANTIPHON_VENV:-}"
 PYTHON2=$venv/bin/python
 rmcp2=${INTEROP_RMCP2_TARGET:-$interop/rmcp2/target}
 rmcp3=${CARGO_TARGET_DIR:-$interop/rmcp/target}
-CARGO_TARGET_DIR=$rmcp2 cargo build --manifest-path "$interop/rmcp2/Cargo.toml" --quiet
-CARGO_TARGET_DIR=$rmcp3 cargo build --manifest-path "$interop/rmcp/Cargo.toml" --quiet -p interop-rmcp-legacy
+CARGO_TARGET_DIR=$rmcp2 cargo build --locked --manifest-path "$interop/rmcp2/Cargo.toml" --quiet
+CARGO_TARGET_DIR=$rmcp3 cargo build --locked --manifest-path "$interop/rmcp/Cargo.toml" --quiet -p interop-rmcp-legacy
 export PYTHON1 PYTHON2 RMCP2=$rmcp2/debug/interop-rmcp2 RMCP3=$rmcp3/debug/interop-rmcp-legacy
 
 "$here/handmade.py" "$cells" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The MCP Inspector's two command lines against `antiphon serve-demo`, over HTTP and stdio.
 #
-#   ANTIPHON=target/release/antiphon interop/inspector/run.sh
+#   interop/run.sh inspector
 #
 # ANTIPHON         the program under test (required)
 # INTEROP_RESULTS  a file for the lines that ../table.py reads

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # antiphon and rmcp, both ways, over HTTP and stdio, on 2026-07-28 and on sessions of earlier revisions.
 #
-#   ANTIPHON=target/release/antiphon ANTIPHON_TABLE=target/release/antiphon-interop-table interop/rmcp/run.sh
+#   interop/run.sh rmcp
 #
 # ANTIPHON          the program under test (required)
 # ANTIPHON_TABLE    antiphon-interop-table, our client library with every callback attached (required)
@@ -30,7 +30,7 @@ if [ -n "${INTEROP_RESULTS:-}" ]; then
 fi
 
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
-cargo build --manifest-path "$here/Cargo.toml" --quiet
+cargo build --locked --manifest-path "$here/Cargo.toml" --quiet
 peers=$(cd "$CARGO_TARGET_DIR/debug" && pwd)
 expect=$here/server_for_ours.expect.json
 
@@ -48,11 +48,8 @@ part "rmcp's client, our demo over stdio" "$client" demo stdio "${demo[@]}" --st
 part "rmcp's client, everything else that asks, two replicas in turn" "$client" asks http "$three" "$four"
 part "rmcp's client, everything else that asks, over stdio" "$client" asks stdio "$peers/interop-rmcp-ours" "$work/keys" --stdio
 part "rmcp's client, our task tools over stdio" "$client" tasks stdio "$everything" --stdio
-# It prints its URL as its only line.
-"$everything" >"$work/everything" 2>/dev/null </dev/null &
-started+=("$!")
-for _ in $(seq 600); do [ ! -s "$work/everything" ] || break; sleep 0.1; done
-part "rmcp's client, our task tools over HTTP" "$client" tasks http "$(cat "$work/everything")"
+serve_everything; ours=$url
+part "rmcp's client, our task tools over HTTP" "$client" tasks http "$ours"
 
 drive=$peers/interop-rmcp-drive
 part "our client library, rmcp's server, replies as event streams" "$drive" library "$table" "$expect" library "$streams"

@@ -22,7 +22,7 @@ fleet=$(program ANTIPHON_FLEET)
 legacy=$(program ANTIPHON_LEGACY)
 
 target=${INTEROP_RMCP2_TARGET:-$here/target}
-CARGO_TARGET_DIR=$target cargo build --manifest-path "$here/Cargo.toml" --quiet
+CARGO_TARGET_DIR=$target cargo build --locked --manifest-path "$here/Cargo.toml" --quiet
 peer=$(cd "$target/debug" && pwd)/interop-rmcp2
 INTEROP_PEER="rmcp 2" INTEROP_VERSION=$(sed -n 's/^rmcp = { version = "=\([0-9.]*\)".*/\1/p' "$here/Cargo.toml")
 export INTEROP_PEER INTEROP_VERSION

@@ -31,14 +31,11 @@ export INTEROP_PEER INTEROP_VERSION
 use_demo
 serve "${demo[@]}" --listen 127.0.0.1:0; ours=$url
 serve "$server" --listen 127.0.0.1:0; theirs=$url
-# It prints its URL as its only line.
-"$everything" >"$work/everything" 2>/dev/null </dev/null &
-started+=("$!")
-for _ in $(seq 600); do [ ! -s "$work/everything" ] || break; sleep 0.1; done
+serve_everything; tasks=$url
 
 part "tower-mcp's client, our demo over HTTP" "$client" demo http "$ours"
 part "tower-mcp's client, our demo over stdio" "$client" demo stdio "${demo[@]}" --stdio
-part "tower-mcp's client, our task tools over HTTP" "$client" tasks http "$(cat "$work/everything")"
+part "tower-mcp's client, our task tools over HTTP" "$client" tasks http "$tasks"
 part "tower-mcp's client, our task tools over stdio" "$client" tasks stdio "$everything" --stdio
 part "our client library, tower-mcp's server over HTTP" "$table" "$here/server_for_ours.expect.json" "$theirs"
 part "our client library, tower-mcp's server over stdio" "$table" "$here/server_for_ours.expect.json" -- "$server" --stdio

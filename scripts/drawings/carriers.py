@@ -1,4 +1,6 @@
 """The three carriers of a call: where its record is, and how a question gets to the client."""
+import base64
+
 from .svg import Picture
 
 
@@ -46,3 +48,12 @@ def draw():
         picture.text(left + 152, 370, record[0], "text small strong", "middle")
         picture.text(left + 152, 388, record[1], "text small", "middle")
     return picture.render()
+
+
+def link_definition(name, svg):
+    """Returns a Markdown link definition that holds the whole picture.
+
+    A chapter of the guide refers to its picture by name, and defines the name as a file of the repository: GitHub shows the
+    file. rustdoc reads this definition first, and the first one counts: docs.rs shows the picture without another request.
+    """
+    return f"[{name}]: data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}\n"

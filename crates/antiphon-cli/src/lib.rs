@@ -19,6 +19,7 @@ mod commands;
 mod console;
 mod drive;
 mod failure;
+mod features;
 mod field_value;
 mod key_file;
 mod leg_observer;
@@ -28,6 +29,10 @@ mod sanitize;
 mod save;
 mod servers_file;
 mod session_questions;
+#[cfg(feature = "sqlite")]
+mod store_file;
+#[cfg(not(feature = "sqlite"))]
+#[path = "no_store_file.rs"]
 mod store_file;
 mod target;
 mod tool_arguments;

@@ -1,6 +1,6 @@
 //! The outcome of a call, printed for people or as JSON.
 
-use crate::{console, failure::Exit, failure::Failure, sanitize, save::Saver};
+use crate::{console, failure::Exit, failure::Failure, features, sanitize, save::Saver};
 use antiphon::{
     client::{Finished, PendingCall, TaskHandle},
     wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents},
@@ -80,6 +80,16 @@ impl Outcome {
             }
         }
         print_object(&line);
+    }
+
+    /// Prints a note about a structured result in a build without the feature `schema`, which compares it with its schema.
+    pub(crate) fn note_unchecked(&self) {
+        if let Self::Done(Finished::Tool(result)) = self
+            && !cfg!(feature = "schema")
+            && result.structured_content.is_some()
+        {
+            console::hint(&features::absent("the check of a structured result against its schema", "schema"));
+        }
     }
 
     /// Saves the binary contents of a result without printing the result. The paths go to standard error.

@@ -4,6 +4,7 @@ use crate::{
     args::{EnvVariable, HttpHeader, TargetArgs},
     console,
     failure::Failure,
+    features,
     leg_observer::LegObserver,
     sanitize,
     servers_file::{self, NamedServer},
@@ -124,6 +125,9 @@ impl Target {
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
         let transport = match self {
+            Self::Url { url, .. } if !cfg!(feature = "https") && url.starts_with("https://") => {
+                return Err(Failure::usage(features::absent("a server at an https URL", "https")));
+            }
             Self::Url { url, bearer, headers } => {
                 let mut builder = HttpTransport::builder(url);
                 for HttpHeader { name, value } in headers {

@@ -1,4 +1,11 @@
-//! Connections of an HTTP client: TCP, TLS for `https` URLs, and the HTTP proxy from the environment.
+//! Connections of an HTTP client: TCP, TLS for `https` URLs with the feature `tls`, and the HTTP proxy from the environment.
+//! Without the feature, an `https` URL is an error before anything is connected.
+
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
 
 use http::{HeaderValue, Uri, uri::Scheme};
 use hyper_util::{
@@ -8,24 +15,18 @@ use hyper_util::{
     },
     rt::TokioIo,
 };
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use std::{
     future::Future,
     io,
     net::IpAddr,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
+use tls::{Tls, TlsStream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-};
-use tokio_rustls::{
-    TlsConnector,
-    client::TlsStream,
-    rustls::{ClientConfig, crypto::ring, pki_types::ServerName},
 };
 use tower_service::Service;
 
@@ -36,7 +37,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Connector {
     tcp: HttpConnector,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls: Option<Tls>,
     proxy: Option<Intercept>,
     limit: Duration,
 }
@@ -46,7 +47,7 @@ impl Connector {
     /// `limit` is the maximum time to connect.
     ///
     /// # Errors
-    /// TLS cannot be set up, or the proxy is not an `http` proxy.
+    /// TLS cannot be set up or is not compiled in, or the proxy is not an `http` proxy.
     pub fn new(uri: &Uri, limit: Duration) -> Result<Self, String> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -57,7 +58,7 @@ impl Connector {
         tcp.set_keepalive_retries(Some(4));
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         let host = uri.host().unwrap_or_default();
-        let tls = if secure { Some(tls_for(host)?) } else { None };
+        let tls = if secure { Some(Tls::to(host)?) } else { None };
         let proxy = if is_loopback(host) { None } else { Matcher::from_env().intercept(uri) };
         match &proxy {
             Some(proxy) if proxy.uri().scheme() != Some(&Scheme::HTTP) => {
@@ -89,7 +90,7 @@ impl Connector {
         };
         let stream = match self.tls {
             None => Stream::Plain(tcp.into_inner()),
-            Some((tls, name)) => Stream::Tls(Box::new(tls.connect(name, tcp.into_inner()).await?)),
+            Some(tls) => Stream::Tls(Box::new(tls.connect(tcp.into_inner()).await?)),
         };
         Ok(Channel { io: TokioIo::new(stream), proxied })
     }
@@ -112,18 +113,6 @@ impl Service<Uri> for Connector {
             })
         })
     }
-}
-
-/// Sets up TLS with a crypto provider of its own; the process-wide provider is neither used nor set.
-fn tls_for(host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
-    let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
-        .map_err(|_| format!("`{host}` is not a host name that a certificate can hold"))?;
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_platform_verifier())
-        .map_err(|fault| format!("TLS cannot be set up: {fault}"))?
-        .with_no_client_auth();
-    Ok((TlsConnector::from(Arc::new(config)), name))
 }
 
 /// Returns true for loopback hosts, which are always connected to directly.
@@ -171,7 +160,7 @@ impl hyper::rt::Write for Channel {
 
 enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream>),
 }
 
 impl AsyncRead for Stream {

@@ -1,11 +1,7 @@
 //! Calls over several legs, without a runtime: the steps that run, the questions that are asked, and the end of each
 //! leg.
-#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-
-mod driver;
-
+use crate::driver::{self, Client, Handler, both};
 use antiphon_engine::{Leg, Limits, Migration, Setup};
-use driver::{Client, Handler, both};
 use std::{
     cell::Cell,
     future::{pending, poll_fn},

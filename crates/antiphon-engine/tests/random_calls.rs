@@ -1,8 +1,6 @@
 //! Method calls on a leg in random order, also with slots that do not exist any more. No call panics, and each record
 //! encodes and decodes to itself.
 
-mod random_program;
-
 use antiphon_engine::{Leg, Setup};
 use antiphon_seal::Call;
 use proptest::{collection::vec, prelude::*};
@@ -13,7 +11,7 @@ proptest! {
 
     #[test]
     fn calls_in_any_order(bytes in vec(any::<u8>(), 0..600)) {
-        random_program::run(None, &bytes);
+        crate::random_program::run(None, &bytes);
     }
 }
 

@@ -1,11 +1,9 @@
 //! The time at which a token counts, and the caller for whom it does.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{NOW, TTL, at, binding, call, outcome, sealer, token};
 use antiphon_seal::{Binding, Call, Principal, SealError, TextFault};
-use common::{NOW, TTL, at, binding, call, outcome, sealer, token};
 
 #[test]
 fn a_token_counts_within_its_time() {

@@ -1,12 +1,10 @@
 //! Properties of generated input.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{NOW, at, binding, outcome, sealer};
 use antiphon_seal::canonical::{canonical, check};
 use antiphon_seal::{Binding, Call, Principal};
-use common::{NOW, at, binding, outcome, sealer};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 

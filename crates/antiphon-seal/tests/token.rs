@@ -1,15 +1,13 @@
 //! The token's text: nothing but the text that was sealed opens.
 
-mod common;
-
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::common::{NOW, TTL, at, binding, call, check, outcome, sealer, sealer_for, token};
 use antiphon_seal::{Codec, CodecError, KeyRing, SealError, Sealer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use common::{NOW, TTL, at, binding, call, check, outcome, sealer, sealer_for, token};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -34,7 +32,7 @@ fn every_changed_character_is_noticed() {
                 3..8 => "unknown_key",
                 _ => "seal or malformed",
             };
-            let found = outcome(&sealer.open(&changed, &binding(), common::at(NOW)));
+            let found = outcome(&sealer.open(&changed, &binding(), crate::common::at(NOW)));
             assert!(expected.contains(found) || (at == 8 && found == "unknown_key"), "{at} {other}: {found}");
         }
     }

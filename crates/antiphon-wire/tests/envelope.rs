@@ -1,7 +1,5 @@
 //! The envelope: what is a message, and what every other text is answered with.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
 use antiphon_wire::{Incoming, MAX_DEPTH, Unreadable};
 
 const PARSE: &str = "-32700";

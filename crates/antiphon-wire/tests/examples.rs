@@ -1,13 +1,8 @@
 //! Every example of the specification is read into its type and written again without loss. The folders of
 //! `tests/examples` carry the names that the specification's schema gives the types.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
-mod common;
-mod modelled;
-
-use common::exact;
-use modelled::{Codec, MODELLED};
+use crate::common::exact;
+use crate::modelled::{Codec, MODELLED};
 use std::{fs, path::Path};
 
 /// Members that an example leaves out and that are always written: the place, the member and its value.

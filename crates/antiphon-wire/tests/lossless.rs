@@ -1,9 +1,6 @@
 //! Unknown members survive reading and writing, and a member that is stored as text is written as the same text.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
-mod common;
-
+use crate::common::exact;
 use antiphon_wire::{
     AcknowledgedParams, Annotations, AskSupport, CacheScope, CallToolParams, CallToolResult,
     ClientCapabilities, CompleteParams, CompleteResult, Completion, CompletionReference, ContentBlock,
@@ -15,7 +12,6 @@ use antiphon_wire::{
     ResourceTemplate, Role, SamplingBlock, SamplingMessage, ServerCapabilities, SubscriptionFilter, Tool,
     ToolChoice, ToolResultContent, ToolUseContent, meta_keys,
 };
-use common::exact;
 use serde::{Serialize, de::DeserializeOwned};
 
 fn check<T: DeserializeOwned + Serialize>(text: &str) {

@@ -1,7 +1,5 @@
 //! The kind of a result: decided by `resultType`, then by `method` and `mode`, never by its shape.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
 use antiphon_wire::{AskKind, CallToolResult, InputRequiredResult, ListToolsResult, Outcome, OutcomeFault};
 
 /// Describes the outcome that is read from a result, in one line.

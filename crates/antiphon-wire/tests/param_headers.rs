@@ -1,7 +1,5 @@
 //! `x-mcp-header`: what a schema may name, what a client sends, what a server compares.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
 use antiphon_wire::header::params::{ParamHeaders, ParamKind};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

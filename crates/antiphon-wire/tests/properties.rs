@@ -1,7 +1,5 @@
 //! Properties of generated input.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
 use antiphon_wire::{
     AcknowledgedParams, CallToolResult, CancelledParams, Choice, CompleteParams, CompleteResult, Completion,
     CompletionArgument, CompletionContext, CompletionReference, ElicitRequest, FieldKind, FormField,

@@ -1,10 +1,6 @@
 //! The reader of usual requests: it reads what the other readers read, or leaves the message to them.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
-mod agreement;
-
-use agreement::agrees;
+use crate::agreement::agrees;
 use antiphon_wire::{AskSupport, MAX_DEPTH, StringMember, WholeRequest};
 use proptest::collection::vec;
 use proptest::prelude::*;

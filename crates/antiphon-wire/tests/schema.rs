@@ -2,12 +2,8 @@
 //! and no member of a definition gets lost. The values are made from the schema: of each definition the least one,
 //! then one more for each member, each variant of it, and each variant of what is in it.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where its setup fails")]
-
-mod modelled;
-
+use crate::modelled::{Codec, MODELLED, plain};
 use antiphon_wire::{CompletionReference, ListChangedParams, ResourceContents};
-use modelled::{Codec, MODELLED, plain};
 use serde_json::{Map, Value, json};
 use std::{
     cell::RefCell,

@@ -12,6 +12,25 @@
 //! in `antiphon::testing::store_contract`. With SQLite and PostgreSQL, a step can run
 //! [in the transaction](crate::server::Ctx::in_transaction) of its record.
 
+/// # Examples
+///
+/// ```
+/// use antiphon::{Result, server::{Ctx, State}, store::PostgresStore, tool};
+///
+/// /// Orders an item.
+/// #[tool(write_ahead)]
+/// async fn order(ctx: &Ctx, store: State<PostgresStore>, item: String) -> Result<String> {
+///     let id: i64 = ctx
+///         .in_transaction("order", &*store, async |tx| {
+///             let row = tx.query_one("INSERT INTO orders (item) VALUES ($1) RETURNING id", &[&item]).await?;
+///             Ok(row.get(0))
+///         })
+///         .await?;
+///     Ok(format!("Order {id}."))
+/// }
+/// ```
+#[cfg(feature = "postgres")]
+pub use antiphon_store::PostgresTransaction;
 pub use antiphon_store::{
     Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Conclusion, Conflict, Fence, Fingerprint,
     LegControl, MAX_STEP_NAME, MAX_VALUE, ManualStoreClock, MemoryLimits, MemoryStore, MemoryTasks, Micros,
@@ -22,7 +41,7 @@ pub use antiphon_store::{
     Transacted, TransactionStore, Unknown, Written,
 };
 #[cfg(feature = "postgres")]
-pub use antiphon_store::{PostgresOptions, PostgresStore, PostgresTransaction, tokio_postgres};
+pub use antiphon_store::{PostgresOptions, PostgresStore, tokio_postgres};
 #[cfg(feature = "redis")]
 pub use antiphon_store::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]

@@ -112,6 +112,7 @@ async fn finish(
         }
         Err(failure) => Outcome::Failed(failure),
     };
+    outcome.note_unchecked();
     if call_args.json {
         saves.iter().for_each(|saver| outcome.save(saver));
         outcome.print_json(legs.rounds());

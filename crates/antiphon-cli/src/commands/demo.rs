@@ -21,6 +21,12 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::{net::TcpListener, sync::oneshot};
 
+/// The lines after a demo that succeeded. They are true in a clone of the repository.
+const NEXT: &str = "
+Next: cargo run -p antiphon-cli -- serve-demo   these tools at http://127.0.0.1:8000/mcp, for your own client
+      examples/hello_ask/main.rs                the smallest server that asks, to copy
+      cargo doc --open -p antiphon              the guide: which code runs twice, and which never does";
+
 pub(super) async fn demo(args: AnswerArgs, store: &StoreArgs) -> Result<Exit, Failure> {
     let mut answers = AnswerFlags::new(args.answers)?;
     let listener =
@@ -61,6 +67,9 @@ pub(super) async fn demo(args: AnswerArgs, store: &StoreArgs) -> Result<Exit, Fa
         Outcome::Pending { missing, .. } => Err(Failure::usage(missing.unwrap_or_default())),
         outcome => {
             outcome.print(None);
+            if outcome.exit() == Exit::Done {
+                console::hint(NEXT);
+            }
             Ok(outcome.exit())
         }
     }

@@ -1,21 +1,21 @@
-//! Each store against the contract, and what only that store has. PostgreSQL and Redis are started by the tests, in folders and
-//! on sockets of their own.
+//! Each store against the contract, and what only that store has. The tests of PostgreSQL and Redis need the features `postgres`
+//! and `redis`, and start the servers, in folders and on sockets of their own.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod folder;
-#[cfg(unix)]
+#[cfg(all(unix, any(feature = "postgres", feature = "redis")))]
 mod programs;
 
 mod embedded_engine;
 mod memory;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "postgres"))]
 mod postgres;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "postgres"))]
 mod postgres_server;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "postgres"))]
 mod postgres_transactions;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "redis"))]
 mod redis;
 mod sqlite;
 mod sqlite_transactions;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use antiphon_store::{PostgresOptions, PostgresStore};
+use antiphon_store::{PostgresOptions, PostgresStore, tokio_postgres};
 
 use super::folder::Folder;
 use super::programs::{User, find, run};

@@ -6,13 +6,13 @@
 mod common;
 
 // The database server of the tests of `antiphon-store`.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "postgres"))]
 #[allow(dead_code, reason = "these tests need a part of each file")]
 mod folder;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "postgres"))]
 #[allow(dead_code, reason = "these tests need a part of each file")]
 mod postgres_server;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "postgres"))]
 #[allow(dead_code, reason = "these tests need a part of each file")]
 mod programs;
 

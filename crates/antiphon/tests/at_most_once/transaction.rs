@@ -1,19 +1,19 @@
 //! Steps in a transaction: the writes of the body and the record of the step are committed together.
 //!
-//! Each case runs on SQLite and on PostgreSQL.
+//! Each case runs on SQLite, and with the feature `postgres` on PostgreSQL.
 
 mod database;
 mod lost_replies;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 mod script;
 
 use self::{
-    database::{Database, Postgres, Sqlite},
+    database::{Database, Sqlite},
     script::{End, Gate, Script},
 };
 use super::*;
 use crate::common::{gate::soon, session::InSession};
-#[cfg(unix)]
-use crate::postgres_server;
 use antiphon::{
     ShowError as _,
     seal::Principal,
@@ -303,13 +303,14 @@ macro_rules! on_both {
         )*
 
         /// All cases, each in a schema of its own: the database is started once.
-        #[cfg(unix)]
+        #[cfg(all(unix, feature = "postgres"))]
         #[tokio::test]
         async fn on_postgres() {
-            let server = postgres_server::Server::start("at-most-once-tx");
-            $($case(Postgres::new(server.url("postgres")).await).await;)*
-            a_run_that_is_taken_over_in_its_body_writes_nothing(Postgres::new(server.url("postgres")).await).await;
-            a_connection_that_breaks_in_the_body_is_no_outcome(Postgres::new(server.url("postgres")).await).await;
+            let server = crate::postgres_server::Server::start("at-most-once-tx");
+            let database = async || postgres::Postgres::new(server.url("postgres")).await;
+            $($case(database().await).await;)*
+            a_run_that_is_taken_over_in_its_body_writes_nothing(database().await).await;
+            a_connection_that_breaks_in_the_body_is_no_outcome(database().await).await;
         }
     };
 }
@@ -327,8 +328,8 @@ on_both! {
 }
 
 /// The case is PostgreSQL's alone: with SQLite nobody else can write while a body runs.
-#[cfg(unix)]
-async fn a_run_that_is_taken_over_in_its_body_writes_nothing(database: Postgres) {
+#[cfg(all(unix, feature = "postgres"))]
+async fn a_run_that_is_taken_over_in_its_body_writes_nothing(database: postgres::Postgres) {
     let script = Arc::new(Script::default());
     let one = Instance::new(&database, &script, |builder| builder).await;
     let two = Instance::new(&database, &script, |builder| builder).await;
@@ -348,8 +349,8 @@ async fn a_run_that_is_taken_over_in_its_body_writes_nothing(database: Postgres)
 }
 
 /// An error of the database that another attempt avoids is not recorded.
-#[cfg(unix)]
-async fn a_connection_that_breaks_in_the_body_is_no_outcome(database: Postgres) {
+#[cfg(all(unix, feature = "postgres"))]
+async fn a_connection_that_breaks_in_the_body_is_no_outcome(database: postgres::Postgres) {
     let (store, runs) = (database.open().await, Arc::new(AtomicUsize::new(0)));
     let (own, counter) = (store.clone(), Arc::clone(&runs));
     let handler = tool(move |ctx| {

@@ -69,7 +69,7 @@ impl HttpTransport {
         Self::builder(url).build()
     }
 
-    /// The settings of a transport to `url`: `http` or `https`, the host in ASCII.
+    /// The settings of a transport to `url`: `http`, or `https` with the feature `https`; the host in ASCII.
     pub fn builder(url: impl Into<String>) -> HttpTransportBuilder {
         HttpTransportBuilder {
             url: url.into(),
@@ -193,7 +193,7 @@ impl HttpTransportBuilder {
     ///
     /// # Errors
     /// [`Setting`](crate::transport::TransportErrorKind::Setting) if the URL or a header cannot be used, or TLS cannot be set
-    /// up.
+    /// up. In a build without the feature `https`, a URL with `https` cannot be used.
     pub fn build(self) -> Result<HttpTransport, TransportError> {
         let unusable = |text: String| TransportError::new(Setting, text);
         let uri = parse_url(&self.url).map_err(unusable)?;

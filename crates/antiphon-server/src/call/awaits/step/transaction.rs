@@ -59,23 +59,8 @@ impl Ctx {
     /// ```
     ///
     /// With SQLite, the body is a closure over a `&rusqlite::Transaction` that runs on the thread of the store. With
-    /// PostgreSQL, the body is an async closure over a `PostgresTransaction`, whose methods are those of `tokio_postgres::Client`:
-    ///
-    /// ```
-    /// use antiphon::{Result, server::{Ctx, State}, store::PostgresStore, tool};
-    ///
-    /// /// Orders an item.
-    /// #[tool(write_ahead)]
-    /// async fn order(ctx: &Ctx, store: State<PostgresStore>, item: String) -> Result<String> {
-    ///     let id: i64 = ctx
-    ///         .in_transaction("order", &*store, async |tx| {
-    ///             let row = tx.query_one("INSERT INTO orders (item) VALUES ($1) RETURNING id", &[&item]).await?;
-    ///             Ok(row.get(0))
-    ///         })
-    ///         .await?;
-    ///     Ok(format!("Order {id}."))
-    /// }
-    /// ```
+    /// PostgreSQL, the body is an async closure over a `PostgresTransaction`, whose methods are those of `tokio_postgres::Client`;
+    /// `antiphon::store::PostgresTransaction` has an example.
     ///
     /// | the body | the transaction | the handler receives | the same request again |
     /// |---|---|---|---|

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The import graph of each program and library: no circle between files, none between folders.
 
 The programs and libraries are the targets of every Cargo.toml: crates, their folders of tests, the drill, benchmarks, peers,
@@ -10,10 +9,11 @@ at every level, each with the folders and files beside it.
 """
 import collections
 import json
-import pathlib
+import os
 import re
-import subprocess
 import sys
+
+from .tree import Plant, rule
 
 sys.setrecursionlimit(10_000)
 USE = re.compile(r"(?:^|\n)\s*(pub(?:\([^)]*\))? )?use ([^;]*);")
@@ -78,13 +78,21 @@ def circles(nodes, arrows):
 MOD = re.compile(r"(?m)((?:^[ \t]*#\[[^\n]*\]\n)*)^[ \t]*(?:pub(?:\([^)]*\))? )?mod (\w+);")
 
 
-def owner(path):
+def beside(path, name):
+    return os.path.normpath(os.path.join(os.path.dirname(path), name))
+
+
+def owner(tree, path):
     """The folder of the crate that a file belongs to."""
-    return next(folder for folder in path.resolve().parents if (folder / "Cargo.toml").exists())
+    folder = os.path.dirname(path)
+    while folder and not tree.exists(f"{folder}/Cargo.toml"):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 class Crate:
-    def __init__(self, root):
+    def __init__(self, tree, root):
+        self.tree, self.faults = tree, []
         self.files, self.texts, self.faces = {}, {}, set()
         self.add("", root, True)
         self.handed_on = collections.defaultdict(dict)
@@ -101,20 +109,20 @@ class Crate:
 
     def add(self, module, path, is_face):
         """The file of a module, and those of its modules."""
-        text = code(path.read_text())
+        text = code(self.tree.text(path))
         self.files[module], self.texts[module] = path, text
         if is_face:
             self.faces.add(module)
-        beside = path.parent if is_face else path.with_suffix("")
+        folder = "" if is_face else os.path.basename(path).removesuffix(".rs") + "/"
         for attributes, name in MOD.findall(text):
             place = re.search(r'#\[path = "([^"]+)"\]', attributes)
-            found = [path.parent / place[1]] if place else [beside / f"{name}.rs", beside / name / "mod.rs"]
-            found = next((file for file in found if file.exists()), None)
+            found = [place[1]] if place else [f"{folder}{name}.rs", f"{folder}{name}/mod.rs"]
+            found = next((file for file in (beside(path, one) for one in found) if self.tree.exists(file)), None)
             if found is None:
-                sys.exit(f"rooms: {path} names the module {name}, which has no file")
+                self.faults.append(f"{path} names the module {name}, which has no file")
             # The source of another crate, compiled into a model of threads, has what it imports from the module around it.
-            if owner(found) in (owner(path), pathlib.Path.cwd()):
-                self.add(f"{module}::{name}".removeprefix("::"), found, found.name == "mod.rs")
+            elif owner(self.tree, found) in (owner(self.tree, path), ""):
+                self.add(f"{module}::{name}".removeprefix("::"), found, found.endswith("/mod.rs"))
 
     def absolute(self, module, path):
         here = module.split("::") if module else []
@@ -168,11 +176,11 @@ def named(circle):
     return ", ".join(module or "the root of the crate" for module in circle)
 
 
-def check(source):
-    """The circles of a program or library, by its root file."""
-    crate = Crate(source)
+def check(tree, source):
+    """The files of a program or library, by its root file, and its circles."""
+    crate = Crate(tree, source)
     arrows = {module: targets for module, targets in crate.arrows().items() if not crate.is_plain_face(module)}
-    faults = [f"{source}: a circle of files: {named(circle)}" for circle in circles(list(arrows), arrows)]
+    faults = crate.faults + [f"{source}: a circle of files: {named(circle)}" for circle in circles(list(arrows), arrows)]
     depth = max((module.count("::") + 1 for module in crate.files), default=1)
     for level in range(1, depth + 1):
         rooms = collections.defaultdict(set)
@@ -190,25 +198,44 @@ def check(source):
             fault = f"{source}: a circle of folders: {named(circle)}"
             if fault not in faults:
                 faults.append(fault)
-    return faults
+    return {path: tree.text(path) for path in crate.files.values()}, faults
 
 
-def roots():
+def roots(tree):
     """The root file of each target of each workspace."""
     seen = set()
-    for manifest in sorted(pathlib.Path(".").glob("**/Cargo.toml"), key=lambda path: len(path.parts)):
-        if {"target", "node_modules"} & set(manifest.parts) or any(part.startswith(".") for part in manifest.parts):
+    for manifest in sorted(tree.glob("**/Cargo.toml"), key=lambda path: path.count("/")):
+        if manifest in seen:
             continue
-        if manifest.resolve() in seen:
-            continue
-        command = ["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path", manifest]
-        for package in json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["packages"]:
-            seen.add(pathlib.Path(package["manifest_path"]).resolve())
+        metadata = json.loads(tree.run("cargo", "metadata", "--no-deps", "--format-version", "1", "--manifest-path", manifest))
+        for package in metadata["packages"]:
+            seen.add(os.path.relpath(package["manifest_path"], tree.place))
             for target in package["targets"]:
-                yield pathlib.Path(target["src_path"]).resolve().relative_to(pathlib.Path.cwd())
+                yield os.path.relpath(target["src_path"], tree.place)
 
 
-faults = [fault for root in sorted(set(roots())) for fault in check(root)]
-for fault in faults:
-    print(f"rooms: {fault}", file=sys.stderr)
-sys.exit(1 if faults else 0)
+SEEN = {}
+ENGINE = "crates/antiphon-engine/src"
+
+
+def planted(**files):
+    """A plant: modules of the engine, by their paths without the ending."""
+    texts = {f"{ENGINE}/{path.replace('__', '/')}.rs": text for path, text in files.items()}
+    names = {path.split("__")[0] for path in files}
+    return {**texts, f"{ENGINE}/lib.rs": lambda old: "".join(f"mod {name};\n" for name in sorted(names)) + old}
+
+
+@rule("rooms",
+      Plant(f"{ENGINE}/lib.rs: a circle of files: planted_a, planted_b",
+            planted(planted_a="use crate::planted_b::B;\nfn a() {}\n", planted_b="use super::planted_a::a;\nstruct B;\n")),
+      Plant(f"{ENGINE}/lib.rs: a circle of folders: planted_a, planted_b",
+            planted(planted_a__mod="mod one;\nmod two;\n", planted_a__one="use crate::planted_b::B;\n", planted_a__two="fn a() {}\n",
+                    planted_b="use crate::planted_a::two::a;\nstruct B;\n")),
+      Plant(f"{ENGINE}/lib.rs names the module planted_c", {f"{ENGINE}/lib.rs": lambda old: "mod planted_c;\n" + old}),
+      Plant(None, planted(planted_a="use crate::planted_b::B;\nfn a() {}\n", planted_b="struct B;\n")))
+def rooms(tree):
+    for root in sorted(set(roots(tree))):
+        # The faults are those of before if the files are.
+        if root not in SEEN or any(tree.text(path) is not text for path, text in SEEN[root][0].items()):
+            SEEN[root] = check(tree, root)
+        yield from SEEN[root][1]

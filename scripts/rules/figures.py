@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A measured figure stands in a section that names its command.
 
 A section is a heading with everything below it, up to the next heading of its level. A table has figures if a number with a unit
@@ -6,17 +5,12 @@ of measurement (µs, ms, KiB, MiB, a ratio, a rate) stands in a cell, or a unit 
 number with such a unit stands beside a word of measuring (takes, measured, median, faster, ..). Limits and settings, which other
 sentences name, are not measured. A command is code that starts a program: `cargo ..`, `./..`, a script.
 """
-import pathlib
 import re
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = [
-    ROOT / "README.md", ROOT / "DESIGN.md", ROOT / "bench/README.md", ROOT / "interop/README.md",
-    ROOT / "conformance/README.md", ROOT / "examples/README.md", ROOT / "fuzz/README.md", *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "crates").glob("*/README.md")), *sorted((ROOT / "crates").glob("*/src/lib.md")),
-    *sorted((ROOT / "crates/antiphon/src/guide").glob("*.md")),
-]
+from .tree import Plant, append, rule
+
+DOCUMENTS = ("README.md", "DESIGN.md", "bench/README.md", "interop/README.md", "conformance/README.md", "examples/README.md", "fuzz/README.md",
+             "docs/*.md", "crates/*/README.md", "crates/*/src/lib.md", "crates/antiphon/src/guide/*.md")
 UNIT = r"(?:µs|us|ns|ms|KiB|MiB|GiB|kB|KB|MB|GB|requests/s|calls/s)"
 FIGURE = re.compile(rf"\b\d[\d,.]*\s?{UNIT}(?![\w/])|\b\d[\d,.]*\s?[x×](?!\w)")
 HEADED = re.compile(rf"(?:^|[\s,(]){UNIT}(?:$|[\s,)/])|(?:^|\s)[x×](?:$|\s)|ratio")
@@ -70,19 +64,16 @@ def figures(part):
         paragraph = ""
 
 
-def main():
-    faults = 0
-    for document in DOCUMENTS:
-        if not document.exists():
-            continue
-        for part in sections(document.read_text().split("\n")):
-            if commands(part):
-                continue
-            for number in figures(part):
-                faults += 1
-                print(f"doc-figures: {document.relative_to(ROOT)}:{number}: a measured figure, and no command in its section",
-                      file=sys.stderr)
-    return 1 if faults else 0
+PLANTED = "docs/planted.md"
 
 
-sys.exit(main())
+@rule("figures", *(Plant(f"{document}:", {document: append(f"\n## Planted\n\n{text}\n")}) for document in ("README.md", "DESIGN.md", "bench/README.md")
+                   for text in ("A call takes 3.5 ms.", "| a | ms |\n|---|---|\n| b | 12.5 |", "| a | b |\n|---|---|\n| b | 12.5 ms |")),
+      Plant(f"{PLANTED}:3", {PLANTED: "# Planted\n\nIt is 3x faster.\n\n## Another\n\n`cargo bench`\n"}),
+      Plant(None, {PLANTED: "# Planted\n\nIt is 3x faster: `cargo bench`.\n\n## Another\n\nThe limit is 10 ms.\n"}))
+def check(tree):
+    for document in tree.glob(*DOCUMENTS):
+        for part in sections(tree.text(document).split("\n")):
+            if not commands(part):
+                for number in figures(part):
+                    yield f"{document}:{number}: a measured figure, and no command in its section"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Text from a peer reaches a log or a terminal only escaped and cut.
 
 In the sources of the crates, before their tests:
@@ -7,14 +6,12 @@ In the sources of the crates, before their tests:
 * the message of a log macro has no value in it, unless a comment `// own:` on the line before says whose the value is;
 * `print!`, `println!`, `eprint!`, `eprintln!` and `dbg!` are only in the console of the command line;
 * `escape_debug` and tests of characters for control characters are only in the escape itself, and where OWN_RULES lists them.
-
-`foreign-text --self-test` shows that each of these is found.
 """
-import pathlib
+import functools
 import re
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from .tree import Plant, rule
+
 CONSOLE = "crates/antiphon-cli/src/console.rs"
 MACRO = re.compile(r"\b(?:tracing::)?(?:(?:trace|debug|info|warn|error|event)(?:_span)?|span|log_refusal)!\s*\(")
 # What no peer chooses: numbers, addresses, times, and identifiers that this side made.
@@ -38,6 +35,7 @@ OWN_RULES = {
 }
 
 
+@functools.lru_cache(None)
 def code(text):
     """The source before its tests, with comments blanked (strings stay)."""
     text = re.split(r"\n#\[cfg\(test\)\]\s*\n(?:#\[[^\n]*\]\s*\n)*mod ", text)[0]
@@ -87,7 +85,12 @@ def field_faults(part, before):
         yield f"`{' '.join(part.split())}` is printed as it is: write `= %escaped(..)`"
 
 
+@functools.lru_cache(None)
 def faults(path, text):
+    return list(_faults(path, text))
+
+
+def _faults(path, text):
     text = code(text)
     line = lambda at: text.count("\n", 0, at) + 1
     for found in MACRO.finditer(text):
@@ -106,63 +109,46 @@ def faults(path, text):
                 inline = re.findall(r"(?<!\{)\{(\w*)[^}]*\}", message.group())
                 if not all(name and is_own(name, before) for name in inline):
                     yield line(found.start()), "a value in the message of a log: make it a field, `= %escaped(..)`"
-    if str(path) != CONSOLE:
+    if path != CONSOLE:
         for found in PRINT.finditer(text):
             yield line(found.start()), f"prints beside {CONSOLE}"
-    if str(path) not in OWN_RULES:
+    if path not in OWN_RULES:
         for found in CHARACTERS.finditer(text):
             yield line(found.start()), "escapes by itself: use `antiphon_wire::escaped` or `is_escaped`"
 
 
-def self_test():
-    """The shapes that must be found, and some that must not be."""
-    bad = [
-        # The method of a server's request, the name of a tool, the name of a server.
-        'fn f() { tracing::warn!(method = %shortened(&request.method), "the server sent a request: ignored"); }',
-        'fn f() { tracing::warn!(tool = %name, reason = %fault, "a tool of the server is left out"); }',
-        'fn f() { tracing::debug!(server = %self.server, "an unknown URL is finished: ignored"); }',
-        'fn f() { tracing::debug!(%error, "a text"); }',
-        'fn f() { tracing::info!(server, "{line}"); }',
-        'fn f() { tracing::warn!("missing: {}", missing.join(", ")); }',
-        'fn f() { warn!(\n    a = 1,\n    fault = %fault,\n    "text"\n); }',
-        'fn f() { log_refusal!(loudness, { %cause, method }, "refused"); }',
-        'fn f() { println!("{name}"); }',
-        'fn f() { eprint!("x"); }',
-        'fn f() { text.chars().filter(|c| !c.is_control()) }',
-        'fn f() { let other = escaped(&x); tracing::warn!(%name, "text"); }',
-    ]
-    good = [
-        'fn f() { tracing::warn!(method = %escaped(&request.method), "ignored"); }',
-        'fn f() { let method = escaped(&request.method);\n tracing::warn!(%method, "ignored"); }',
-        'fn f() { let (a, cause) = (1, escaped(&x));\n log_refusal!(loudness, { %cause, reason }, "refused"); }',
-        'fn f() { tracing::warn!(status = %response.status(), count = 3, ?wait, "a message with {{braces}}"); }',
-        'fn f() { let line = escaped(line).limit(9);\n tracing::info!("{line}"); }',
-        '// tracing::warn!(%name, "in a comment");\nfn f() {}',
-        'fn f() {}\n#[cfg(test)]\nmod tests { fn g() { println!("{x}"); } }',
-    ]
-    missed = [text for text in bad if not list(faults(pathlib.PurePosixPath("x.rs"), text))]
-    wrong = [text for text in good if list(faults(pathlib.PurePosixPath("x.rs"), text))]
-    for text in missed:
-        print(f"foreign-text: not found: {text}", file=sys.stderr)
-    for text in wrong:
-        print(f"foreign-text: found without reason: {text}", file=sys.stderr)
-    return not missed and not wrong
+# Shapes that must be found.
+BAD = [
+    # The method of a server's request, the name of a tool, the name of a server.
+    'fn f() { tracing::warn!(method = %shortened(&request.method), "the server sent a request: ignored"); }',
+    'fn f() { tracing::warn!(tool = %name, reason = %fault, "a tool of the server is left out"); }',
+    'fn f() { tracing::debug!(server = %self.server, "an unknown URL is finished: ignored"); }',
+    'fn f() { tracing::debug!(%error, "a text"); }',
+    'fn f() { tracing::info!(server, "{line}"); }',
+    'fn f() { tracing::warn!("missing: {}", missing.join(", ")); }',
+    'fn f() { warn!(\n    a = 1,\n    fault = %fault,\n    "text"\n); }',
+    'fn f() { log_refusal!(loudness, { %cause, method }, "refused"); }',
+    'fn f() { println!("{name}"); }',
+    'fn f() { eprint!("x"); }',
+    'fn f() { text.chars().filter(|c| !c.is_control()) }',
+    'fn f() { let other = escaped(&x); tracing::warn!(%name, "text"); }',
+]
+# And some that must not be.
+GOOD = [
+    'fn f() { tracing::warn!(method = %escaped(&request.method), "ignored"); }',
+    'fn f() { let method = escaped(&request.method);\n tracing::warn!(%method, "ignored"); }',
+    'fn f() { let (a, cause) = (1, escaped(&x));\n log_refusal!(loudness, { %cause, reason }, "refused"); }',
+    'fn f() { tracing::warn!(status = %response.status(), count = 3, ?wait, "a message with {{braces}}"); }',
+    'fn f() { let line = escaped(line).limit(9);\n tracing::info!("{line}"); }',
+    '// tracing::warn!(%name, "in a comment");\nfn f() {}',
+    'fn f() {}\n#[cfg(test)]\nmod tests { fn g() { println!("{x}"); } }',
+]
+PLANTED = "crates/antiphon-wire/src/planted.rs"
 
 
-def main():
-    if not self_test():
-        return 1
-    if "--self-test" in sys.argv:
-        return 0
-    complaints = 0
-    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
-        name = path.relative_to(ROOT)
-        if path.name == "tests.rs":
-            continue
-        for line, fault in faults(pathlib.PurePosixPath(name), path.read_text()):
-            print(f"foreign-text: {name}:{line}: {fault}", file=sys.stderr)
-            complaints += 1
-    return 1 if complaints else 0
-
-
-sys.exit(main())
+@rule("foreign-text", *(Plant(f"{PLANTED}:", {PLANTED: text}) for text in BAD), *(Plant(None, {PLANTED: text}) for text in GOOD))
+def foreign_text(tree):
+    for path in tree.glob("crates/*/src/**/*.rs"):
+        if not path.endswith("/tests.rs"):
+            for line, fault in faults(path, tree.text(path)):
+                yield f"{path}:{line}: {fault}"

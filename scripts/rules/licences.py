@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks each crate in Cargo.lock: its licence, its source, its `rust-version`; lists crates with several versions.
 
 Crates for all platforms are checked, among them those that only tests and examples need. The lists are in deny.toml, which
@@ -6,19 +5,12 @@ Crates for all platforms are checked, among them those that only tests and examp
 RustSec (`cargo deny check advisories` downloads it).
 """
 import json
-import pathlib
 import re
-import subprocess
-import sys
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from .tree import Plant, replace, rule
+
 CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
-deny = tomllib.loads((ROOT / "deny.toml").read_text())
-allowed = set(deny["licenses"]["allow"])
-exceptions = {entry["crate"]: set(entry["allow"]) for entry in deny["licenses"].get("exceptions", [])}
-skipped = {tuple(entry["crate"].split("@")) for entry in deny["bans"]["skip"]}
-faults = []
 
 
 def permits(expression, licences):
@@ -80,10 +72,38 @@ def oldest_users(ours, nodes):
     return oldest
 
 
-def main():
-    command = ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"]
-    output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+def package(**fields):
+    """A plant: one more crate in the output of cargo."""
+    def change(output):
+        metadata = json.loads(output)
+        foreign = next(package for package in metadata["packages"] if package["source"])
+        metadata["packages"].append({**foreign, "name": "planted", "version": "1.0.0", **fields})
+        return json.dumps(metadata)
+    return {"cargo metadata": change}
+
+
+def older(output):
     metadata = json.loads(output)
+    for package in metadata["packages"]:
+        if package["source"] is None:
+            package["rust_version"] = "1.40"
+    return json.dumps(metadata)
+
+
+@rule("licences", Plant("planted 1.0.0 names no licence", {}, package(license=None)),
+      Plant("planted 1.0.0 has the licence GPL-3.0-only", {}, package(license="GPL-3.0-only")),
+      Plant("planted 1.0.0 has the licence MIT AND GPL-3.0-only", {}, package(license="MIT AND GPL-3.0-only")),
+      Plant(None, {}, package(license="MIT OR GPL-3.0-only")), Plant(None, {}, package(license="(GPL-3.0-only AND MIT)/Apache-2.0")),
+      Plant("planted 1.0.0 comes from git+https://example.org", {}, package(source="git+https://example.org")),
+      Plant("needs Rust 1.", {}, {"cargo metadata": older}),
+      Plant("sha2 is there as", {"deny.toml": lambda old: re.sub(r"(?m)^.*sha2@.*\n", "", old)}),
+      Plant("deny.toml skips planted@1.0.0", {"deny.toml": replace("skip = [\n", 'skip = [\n    { crate = "planted@1.0.0" },\n')}))
+def licences(tree):
+    deny = tomllib.loads(tree.text("deny.toml"))
+    allowed = set(deny["licenses"]["allow"])
+    exceptions = {entry["crate"]: set(entry["allow"]) for entry in deny["licenses"].get("exceptions", [])}
+    skipped = {tuple(entry["crate"].split("@")) for entry in deny["bans"]["skip"]}
+    metadata = json.loads(tree.cargo("metadata", "--all-features", "--format-version", "1"))
     packages = metadata["packages"]
     ours = [package for package in packages if package["source"] is None]
     foreign = [package for package in packages if package["source"] is not None]
@@ -91,31 +111,22 @@ def main():
     for package in packages:
         name = f"{package['name']} {package['version']}"
         if not package["license"]:
-            faults.append(f"{name} names no licence")
+            yield f"{name} names no licence"
         elif not permits(package["license"], allowed | exceptions.get(package["name"], set())):
-            faults.append(f"{name} has the licence {package['license']}, which deny.toml does not allow")
+            yield f"{name} has the licence {package['license']}, which deny.toml does not allow"
     for package in foreign:
         name = f"{package['name']} {package['version']}"
         if package["source"] != CRATES_IO:
-            faults.append(f"{name} comes from {package['source']}, not from crates.io")
+            yield f"{name} comes from {package['source']}, not from crates.io"
         needed = version(package["rust_version"] or "0")
         if needed > oldest.get(package["id"], needed):
-            faults.append(f"{name} needs Rust {package['rust_version']}: lock an older version of it")
+            yield f"{name} needs Rust {package['rust_version']}: lock an older version of it"
     versions = {}
     for package in foreign:
         versions.setdefault(package["name"], []).append(package["version"])
     for name, found in sorted(versions.items()):
         if len([one for one in found if (name, one) not in skipped]) > 1:
-            faults.append(f"{name} is there as {', '.join(found)}: update, or skip one in deny.toml with a reason")
+            yield f"{name} is there as {', '.join(found)}: update, or skip one in deny.toml with a reason"
     for name, one in sorted(skipped):
         if one not in versions.get(name, []) or len(versions[name]) == 1:
-            faults.append(f"deny.toml skips {name}@{one}, which is not there beside another version")
-    if faults:
-        sys.exit("licences: " + "\nlicences: ".join(faults))
-    newest = max((package["rust_version"] for package in foreign if package["rust_version"]), key=version)
-    print(f"{len(foreign)} crates, all of crates.io, under {len(allowed)} licences; the newest `rust-version` is {newest}")
-    several = [f"{name} {', '.join(found)}" for name, found in sorted(versions.items()) if len(found) > 1]
-    print("in several versions: " + "; ".join(several))
-
-
-main()
+            yield f"deny.toml skips {name}@{one}, which is not there beside another version"

@@ -1,0 +1,22 @@
+//! The place of TLS in a build without the feature `tls`: no host can be connected to with it.
+
+use std::io;
+use tokio::net::TcpStream;
+
+/// A connection with TLS, which cannot exist here.
+pub(crate) type TlsStream = TcpStream;
+
+/// The settings of TLS to one host, which cannot exist here.
+#[derive(Clone)]
+pub(crate) enum Tls {}
+
+impl Tls {
+    /// Returns the error of a URL with `https`. The URL is never tried without TLS.
+    pub(crate) fn to(_: &str) -> Result<Self, String> {
+        Err("an https URL needs TLS, which this program was built without: enable the feature `https` of the crate `antiphon`".into())
+    }
+
+    pub(crate) async fn connect(self, _: TcpStream) -> io::Result<TlsStream> {
+        match self {}
+    }
+}
