@@ -335,11 +335,16 @@ impl History {
         unreplayed.map(|item| (&*item.entry.path, item.entry.round))
     }
 
-    /// Returns `true` if this leg has replayed an answer of this round, or a checkpoint at which that round ended.
+    /// Returns `true` if this leg has replayed the answer to a question that was open in this round, or a checkpoint at
+    /// which that round ended.
     pub(super) fn has_replayed_answer_of(&self, round: u32) -> bool {
         self.items.iter().any(|item| {
-            let is_one = matches!(item.entry.kind(), EntryKind::Ask | EntryKind::Checkpoint);
-            is_one && item.entry.round == round && item.delivered.is_some()
+            let is_one = match item.entry.body {
+                EntryBody::Answer { first, .. } => (first..=item.entry.round).contains(&round),
+                EntryBody::Checkpoint => item.entry.round == round,
+                EntryBody::Step { .. } | EntryBody::Select { .. } => false,
+            };
+            is_one && item.delivered.is_some()
         })
     }
 

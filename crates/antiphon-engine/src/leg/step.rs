@@ -122,8 +122,8 @@ impl Leg {
         self.used_stale_answer || self.history.has_unreplayed_steps() || self.unreplayed_refusal().is_some()
     }
 
-    /// Returns the path of a refusal that the handler has not reached, if no other question of its round was reached
-    /// either. A version that no longer asks would otherwise do what the person refused.
+    /// Returns the path of a refusal that the handler has not reached, if it has not received the answer to another
+    /// question that was open in the same round either. A version that no longer asks would otherwise do what the person refused.
     pub(super) fn unreplayed_refusal(&self) -> Option<String> {
         let recorded = self.history.unreplayed_refusals();
         // A question that was dropped before it took its answer was still asked.
@@ -136,8 +136,9 @@ impl Leg {
     }
 
     fn has_replayed_answer_of(&self, round: u32) -> bool {
-        let read =
-            |incoming: &super::IncomingAnswer| incoming.was_read && incoming.received.asked.round == round;
+        let read = |incoming: &super::IncomingAnswer| {
+            incoming.was_read && incoming.received.asked.was_open_in(round)
+        };
         self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
     }
 
