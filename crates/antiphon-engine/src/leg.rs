@@ -297,7 +297,10 @@ impl Leg {
         let answers = |asked: &AskRecord| responses.is_some_and(|all| all.get(&asked.path).is_some());
         let has_answers = record.asked.iter().any(answers);
         for mut asked in record.asked {
-            if let Some(reason) = asked.not_asked.take() {
+            let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
+            // A task shows a question while the leg runs, so a question that did not leave may have an answer.
+            let is_answered = leg.setup.in_task && sent.is_some();
+            if let Some(reason) = asked.not_asked.take().filter(|_| !is_answered) {
                 let cause = match &*reason {
                     "" => Unanswered::NotCounted,
                     _ => Unanswered::Invalid(reason.into()),
@@ -305,7 +308,6 @@ impl Leg {
                 leg.unanswered.push(UnansweredAsk { asked, cause });
                 continue;
             }
-            let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
             let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
             match sent {
                 _ if is_over => {

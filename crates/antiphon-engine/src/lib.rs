@@ -72,8 +72,8 @@ pub use leg::{
 };
 pub use limits::Limits;
 pub use record::{
-    AskRecord, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
-    StoredLeg, WriteAhead,
+    AskRecord, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome, StoredLeg,
+    UrlReference, WriteAhead,
 };
 pub use step_waker::StepWaker;
 pub use stop::StopReason;

@@ -9,9 +9,9 @@ mod stored;
 
 pub use codec::RecordError;
 pub use migrate::{Collision, Migration};
+use std::sync::Arc;
 pub(crate) use stored::{Continuation, Delivered, StepStart, Written, write};
 pub use stored::{StoredLeg, WriteAhead};
-use std::sync::Arc;
 
 use crate::answer::InputResponse;
 use antiphon_seal::Digest;
@@ -56,6 +56,8 @@ pub(crate) enum EntryBody {
         refusal: bool,
         /// The time at which the answer came, in Unix seconds. An earlier release did not record it.
         at: Option<u64>,
+        /// The round in which the question was first open with its text.
+        first: u32,
     },
     Step {
         /// The digest of the input, if the input is part of the step.
@@ -125,6 +127,8 @@ pub struct AskRecord {
     /// round does not count.
     pub(crate) times: u8,
     pub(crate) round: u32,
+    /// The round in which the question was first open with this text. It was open from then until `round`.
+    pub(crate) first: u32,
     /// The last second at which an answer counts, in Unix seconds.
     pub(crate) deadline: Option<u64>,
     /// The digest of the purpose that the person has agreed to, if the action behind the URL is not finished.
@@ -250,6 +254,11 @@ impl AskRecord {
             + self.answer.as_ref().map_or(0, |answer| answer.text.len());
         let agreed = if self.agreed.is_some() { 16 } else { 0 };
         ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts
+    }
+
+    /// Returns `true` if the question was open in this round.
+    pub(crate) fn was_open_in(&self, round: u32) -> bool {
+        (self.first..=self.round).contains(&round)
     }
 
     /// Returns the last second at which an answer counts, in Unix seconds.

@@ -8,3 +8,4 @@ mod random_program;
 mod by_hand;
 mod legs;
 mod random_calls;
+mod waits;

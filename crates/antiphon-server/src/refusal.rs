@@ -240,12 +240,19 @@ impl Refusal {
             Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
             Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
-            Self::AfterSteps { refusal, done, kept } => refusal.to_error_after(refusal.to_error(), done, *kept),
+            Self::AfterSteps { refusal, done, kept } => {
+                refusal.to_error_after(refusal.to_error(), done, *kept)
+            }
         }
     }
 
     /// Returns the error of this refusal, with the completed steps and what a repetition would do.
-    pub(crate) fn to_error_after(&self, mut error: ErrorObject, done: &[String], kept: StepsKept) -> ErrorObject {
+    pub(crate) fn to_error_after(
+        &self,
+        mut error: ErrorObject,
+        done: &[String],
+        kept: StepsKept,
+    ) -> ErrorObject {
         let text = match self {
             Self::StepFailed { path, .. } if kept == StepsKept::Nowhere => {
                 format!("The step `{path}` failed for now")

@@ -35,6 +35,8 @@ pub(crate) struct TaskLeg {
 pub(crate) struct LegNews {
     /// The questions that are asked while a step runs, with their paths, if they have changed.
     pub(crate) questions: Option<Vec<(String, InputRequest)>>,
+    /// The paths of the questions that stay open after the leg, if they were open: those in its record.
+    pub(crate) kept: Vec<String>,
     /// The ids that the author gave to URL questions, by the paths of the questions.
     pub(crate) elicitation_ids: Vec<(String, String)>,
     /// The text of the last progress, if there was one.

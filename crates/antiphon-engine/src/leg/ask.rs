@@ -107,8 +107,9 @@ impl Leg {
         let is_again = !is_same || !matches!(cause, Unanswered::NotCounted);
         let times = asked.times.saturating_add(u8::from(is_again));
         let deadline = asked.deadline.filter(|_| is_same);
-        let first = self.new_record(question);
-        let asked = AskRecord { times, deadline: deadline.or(first.deadline), ..first };
+        let new = self.new_record(question);
+        let first = if is_same { asked.first } else { new.first };
+        let asked = AskRecord { times, first, deadline: deadline.or(new.deadline), ..new };
         AskLookup::NotAnswered(asked, is_same.then_some(cause))
     }
 
@@ -119,6 +120,7 @@ impl Leg {
             digest: question.digest,
             times: 1,
             round: self.round,
+            first: self.round,
             deadline: question.within.map(|within| self.setup.now.saturating_add(within)),
             agreed: None,
             question: None,
@@ -252,7 +254,7 @@ impl Leg {
     /// Delivers a recorded answer.
     fn deliver_answer(&mut self, id: SlotId, at: usize, decode: Decode<'_>) -> AskPoll<()> {
         let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (SlotState::Ask(asking), EntryBody::Answer { text, digest, times, .. }) =
+        let (SlotState::Ask(asking), EntryBody::Answer { text, digest, times, first, .. }) =
             (&slot.state, &self.history.entry(at).body)
         else {
             return AskPoll::Pending;
@@ -265,6 +267,7 @@ impl Leg {
             let asked = AskRecord {
                 digest: *digest,
                 times: times.saturating_add(1),
+                first: *first,
                 ..self.new_record(&asking.question)
             };
             let (path, round) = (slot.path.to_string(), self.history.entry(at).round);
@@ -329,18 +332,18 @@ impl Leg {
         let asked = match (self.incoming(&path), &slot.state) {
             (Some(at), _) => {
                 let received = &self.inbox[at].received;
-                Some((received.asked.digest, received.asked.times, received.asked.round, received.at))
+                Some((&received.asked, received.at))
             }
             (None, SlotState::Ask(asking)) => match &asking.phase {
                 // The person agreed in an earlier leg, and the action behind the URL is finished now.
-                AskPhase::Agreed(asked) => {
-                    Some((asked.digest, asked.times, asked.round, Some(self.setup.now)))
-                }
+                AskPhase::Agreed(asked) => Some((asked, Some(self.setup.now))),
                 _ => None,
             },
             _ => None,
         };
-        let Some((digest, times, round, at)) = asked else { return AskPoll::Pending };
+        let Some((&AskRecord { digest, times, round, first, .. }, at)) = asked else {
+            return AskPoll::Pending;
+        };
         // An answer to a question asked by hand stays, because the handler may read it again.
         self.inbox.retain(|incoming| {
             incoming.received.asked.path != path || incoming.received.asked.question.is_some()
@@ -348,7 +351,7 @@ impl Leg {
         self.observe_answer(id);
         self.remove(id, true);
         let polled = if text.is_some() { AskPoll::Resolved(()) } else { AskPoll::Expired };
-        let body = EntryBody::Answer { digest, times, text, refusal, at };
+        let body = EntryBody::Answer { digest, times, text, refusal, at, first };
         self.history.record(Entry { path, round, body }, site);
         polled
     }

@@ -91,6 +91,7 @@ impl Leg {
                 digest,
                 times,
                 round: self.round,
+                first: self.round,
                 deadline: None,
                 agreed: None,
                 question: Some(text.into()),

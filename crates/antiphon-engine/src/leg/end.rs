@@ -1,7 +1,7 @@
 //! The end of a leg: the round that leaves, and the output for the next leg.
 
 use super::{
-    Delivery, Leg, Observations, Purpose, Status,
+    Delivery, Leg, Observations, Purpose, Status, Unanswered, UnansweredAsk,
     slot::{SlotId, SlotState},
 };
 use crate::{
@@ -69,21 +69,26 @@ impl Leg {
         }
         self.observations.at_checkpoint = self.ending_checkpoints > 0;
         self.observations.ended_early |= !self.held.is_empty() || !self.held_for_space.is_empty();
+        if self.is_at_rest() {
+            // The handler asks them no more.
+            self.unanswered.clear();
+        }
         self.record_checkpoints();
         let limits = self.setup.limits;
-        let asking = self.asking_slots();
+        let asking = self.leaving_slots();
         if let Some(stop) = self.asked_too_often(&asking) {
             return (Err(stop), self.finish());
         }
         let mut requests = InputRequests::new();
-        let mut asked: Vec<AskRecord> = Vec::new();
-        let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE);
+        let mut asked = self.take_unreached();
+        let kept: usize = asked.iter().map(AskRecord::size).sum();
+        let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE + kept);
         // The questions above the limit are asked in the next round. The entries of this leg leave in any case.
-        for id in asking.into_iter().take(limits.asks) {
+        for id in asking {
             let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
             let Some((record, request, text)) = asking.into_asked() else { continue };
             let size = record.size();
-            if size > room && !asked.is_empty() {
+            if size > room && !requests.is_empty() {
                 break;
             }
             room = room.saturating_sub(size);
@@ -97,13 +102,58 @@ impl Leg {
         self.end_with_round(requests, asked)
     }
 
+    /// Returns `true` if only answers could continue the handler: the questions that it has reached do not depend on time.
+    fn is_at_rest(&self) -> bool {
+        !self.observations.ended_early
+            && !self.observations.at_checkpoint
+            && !self.ends_soon
+            && self.anchored == 0
+    }
+
+    /// Returns the futures whose questions leave, as many as a round may have.
+    fn leaving_slots(&self) -> Vec<SlotId> {
+        let (mut asking, mut limit) = (self.asking_slots(), self.setup.limits.asks);
+        if self.setup.in_task {
+            // One at least leaves, so that the task waits.
+            limit = limit.saturating_sub(self.unanswered.len()).max(1);
+            if asking.len() > limit {
+                // Questions that are open already stay open.
+                asking.sort_by_key(|id| match self.slots.get(*id).map(|slot| &slot.state) {
+                    Some(SlotState::Ask(asking)) => asking.first_round(),
+                    _ => None,
+                });
+            }
+        }
+        asking.truncate(limit);
+        asking
+    }
+
+    /// Takes the questions of a task's last round that this leg has not reached. They stay open in the task until a leg
+    /// comes to rest without them.
+    fn take_unreached(&mut self) -> Vec<AskRecord> {
+        if !self.setup.in_task {
+            return Vec::new();
+        }
+        let round = self.round;
+        let unreached = std::mem::take(&mut self.unanswered).into_iter();
+        let unreached = unreached.map(|UnansweredAsk { asked, cause }| {
+            let not_asked = match cause {
+                Unanswered::Invalid(reason) => Some(reason.into()),
+                Unanswered::NotCounted | Unanswered::Missing => None,
+            };
+            // A person who answers it now knows the answers of this round.
+            AskRecord { round, not_asked, ..asked }
+        });
+        unreached.collect()
+    }
+
     /// Returns the reason to stop if a question that would leave was asked too often.
     fn asked_too_often(&self, asking: &[SlotId]) -> Option<StopReason> {
         if self.setup.purpose == Purpose::DryRun {
             return None;
         }
         let limits = &self.setup.limits;
-        asking.iter().take(limits.asks).find_map(|id| match &self.slots.get(*id)?.state {
+        asking.iter().find_map(|id| match &self.slots.get(*id)?.state {
             SlotState::Ask(asking) => asking.asked_too_often(limits),
             _ => None,
         })
@@ -147,8 +197,9 @@ impl Leg {
             SlotState::Ask(asking) => asking.not_asked(),
             _ => None,
         });
-        let not_asked = not_asked.collect();
-        self.take_output(not_asked)
+        let mut asked: Vec<AskRecord> = not_asked.collect();
+        asked.append(&mut self.take_unreached());
+        self.take_output(asked)
     }
 
     /// Returns the reason for which the leg was stopped.

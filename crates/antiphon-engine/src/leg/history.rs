@@ -275,7 +275,9 @@ impl History {
 
     /// Lets the entries behind an open step be delivered, although the step does not begin again.
     pub(super) fn pass(&mut self, at: usize) {
-        self.change(at, |item| (item.waiting, item.optional, item.order) = (None, true, DeliveryOrder::AnyTime));
+        self.change(at, |item| {
+            (item.waiting, item.optional, item.order) = (None, true, DeliveryOrder::AnyTime)
+        });
     }
 
     /// Returns the last attempt of a step that failed in an earlier run of this leg.
@@ -436,7 +438,9 @@ impl History {
     /// Returns an open step that the handler has not reached.
     pub(super) fn unreached_open_step(&self) -> Option<&str> {
         let open = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
-        open.map(|item| &item.entry).find(|entry| matches!(entry.body, EntryBody::Open(_))).map(|entry| &*entry.path)
+        open.map(|item| &item.entry)
+            .find(|entry| matches!(entry.body, EntryBody::Open(_)))
+            .map(|entry| &*entry.path)
     }
 
     /// Returns `true` if another branch has won a select around the step.
@@ -447,7 +451,9 @@ impl History {
         };
         within.into_iter().flatten().any(|(path, branch)| {
             let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
-            selects.filter_map(|item| item.entry.winner()).any(|(of, winner)| of == *path && winner != *branch)
+            selects
+                .filter_map(|item| item.entry.winner())
+                .any(|(of, winner)| of == *path && winner != *branch)
         })
     }
 
@@ -476,11 +482,16 @@ impl History {
         unreplayed.map(|item| (&*item.entry.path, item.entry.round))
     }
 
-    /// Returns `true` if this leg has replayed an answer of this round, or a checkpoint at which that round ended.
+    /// Returns `true` if this leg has replayed the answer to a question that was open in this round, or a checkpoint at
+    /// which that round ended.
     pub(super) fn has_replayed_answer_of(&self, round: u32) -> bool {
         self.items.iter().any(|item| {
-            let is_one = matches!(item.entry.kind(), EntryKind::Ask | EntryKind::Checkpoint);
-            is_one && item.entry.round == round && item.delivered.is_some()
+            let is_one = match item.entry.body {
+                EntryBody::Answer { first, .. } => (first..=item.entry.round).contains(&round),
+                EntryBody::Checkpoint => item.entry.round == round,
+                EntryBody::Step { .. } | EntryBody::Open(_) | EntryBody::Select { .. } => false,
+            };
+            is_one && item.delivered.is_some()
         })
     }
 

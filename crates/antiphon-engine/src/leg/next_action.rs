@@ -40,6 +40,11 @@ pub enum GraceReason {
     Ask,
     /// A recorded entry was not replayed while other code holds the waker.
     Replay,
+    /// A new step waits, because a refused question was not reached, while other code holds the waker.
+    Refusal,
+    /// A new step waits, because a recorded step was not reached or an answer became stale, while other code holds the
+    /// waker.
+    Divergence,
 }
 
 impl Leg {
@@ -120,11 +125,11 @@ impl Leg {
             self.observations.ended_early = true;
             return NextAction::Suspend;
         }
-        if is_noisy && !self.leaves() && self.waits_for_record() {
-            if waited != Some(GraceReason::Replay) {
-                return NextAction::WaitAtMost(GraceReason::Replay);
+        if is_noisy && let Some(reason) = self.waits_for() {
+            if waited != Some(reason) {
+                return NextAction::WaitAtMost(reason);
             }
-            self.skip_next();
+            return self.after_grace(reason);
         }
         NextAction::PollAgain
     }
@@ -167,19 +172,13 @@ impl Leg {
             return NextAction::PollAgain;
         }
         if waker_state == WakerState::Held {
-            let reason = if leaves {
-                GraceReason::Ask
-            } else if self.waits_for_record() {
-                GraceReason::Replay
-            } else {
-                return NextAction::Wait;
-            };
+            let reason = if leaves { Some(GraceReason::Ask) } else { self.waits_for() };
+            let Some(reason) = reason else { return NextAction::Wait };
             if waited != Some(reason) {
                 return NextAction::WaitAtMost(reason);
             }
             if !leaves {
-                self.skip_next();
-                return NextAction::PollAgain;
+                return self.after_grace(reason);
             }
             self.observations.ended_early = true;
         } else if self.skip_all() {
@@ -243,9 +242,36 @@ impl Leg {
 
     /// Returns `true` if a future may wait for the replay of entries.
     fn waits_for_record(&self) -> bool {
-        (!self.history.is_replayed() && !self.slots.is_empty())
-            || self.awaited_abandoned_steps > 0
-            || self.unresolved > 0
+        self.waits_for_entry() || self.awaited_abandoned_steps > 0 || self.unresolved > 0
+    }
+
+    fn waits_for_entry(&self) -> bool {
+        !self.history.is_replayed() && !self.slots.is_empty()
+    }
+
+    /// Returns the reason of a bounded wait for other code, if no question leaves: that code may reach what is missing.
+    fn waits_for(&self) -> Option<GraceReason> {
+        let is_blocked = self.slots.asking() == 0
+            && (self.unresolved > 0 || !self.held.is_empty() && self.blocks_new_steps());
+        if self.waits_for_entry() || (!is_blocked && self.awaited_abandoned_steps > 0) {
+            return Some(GraceReason::Replay);
+        }
+        let is_refusal =
+            self.unresolved == 0 && !self.used_stale_answer && !self.history.has_unreplayed_steps();
+        let reason = if is_refusal { GraceReason::Refusal } else { GraceReason::Divergence };
+        is_blocked.then_some(reason)
+    }
+
+    /// Returns the next action after a bounded wait in which other code did not reach what is missing.
+    fn after_grace(&mut self, reason: GraceReason) -> NextAction {
+        match reason {
+            GraceReason::Ask | GraceReason::Replay => {
+                self.skip_next();
+                NextAction::PollAgain
+            }
+            // The held step may belong to the code that holds the waker, as in a set of futures.
+            GraceReason::Refusal | GraceReason::Divergence => self.nothing_wakes(),
+        }
     }
 
     /// Stops waiting for the next entry in order.
@@ -270,14 +296,22 @@ impl Leg {
         self.wake_replayed() || self.poll.poll_again || self.release_steps()
     }
 
-    /// Returns the number of entries that this leg has delivered.
-    pub fn delivered_entries(&self) -> u32 {
-        self.history.delivered()
+    /// Returns a number that changes when the handler makes progress for which this bounded wait begins again.
+    pub fn progress(&self, reason: GraceReason) -> u64 {
+        let delivered = u64::from(self.history.delivered());
+        match reason {
+            GraceReason::Ask => 0,
+            GraceReason::Replay => delivered,
+            GraceReason::Refusal | GraceReason::Divergence => delivered + self.slots.reached(),
+        }
     }
 
     /// Stops the leg at its time limit, with a more precise reason if there is one.
     pub fn stop_at_timeout(&mut self) {
-        if matches!(self.status, Status::Running) && !self.held.is_empty() && !self.has_running_step() {
+        if matches!(self.status, Status::Running)
+            && (!self.held.is_empty() || self.unresolved > 0)
+            && !self.has_running_step()
+        {
             while !self.history.is_replayed() {
                 self.skip_next();
             }

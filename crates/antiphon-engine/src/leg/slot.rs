@@ -139,6 +139,14 @@ impl AskSlot {
         matches!(self.phase, AskPhase::Asked { .. })
     }
 
+    /// Returns the round in which the question was first open with its text.
+    pub(super) fn first_round(&self) -> Option<u32> {
+        match &self.phase {
+            AskPhase::Asked { asked, .. } => Some(asked.first),
+            _ => None,
+        }
+    }
+
     /// Returns the record of a question that this leg does not ask because it failed. The next leg asks the question.
     pub(super) fn not_asked(&self) -> Option<AskRecord> {
         let AskPhase::Asked { asked, reason, .. } = &self.phase else { return None };

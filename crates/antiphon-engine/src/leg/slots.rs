@@ -121,6 +121,11 @@ impl Slots {
         self.live == 0
     }
 
+    /// Returns the number of futures that the handler has reached.
+    pub(super) fn reached(&self) -> u64 {
+        self.order
+    }
+
     pub(super) fn branches(&mut self) -> &mut Branches {
         &mut self.branches
     }

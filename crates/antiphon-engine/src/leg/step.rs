@@ -8,7 +8,10 @@ use super::{
 use crate::{
     CallSite,
     key::split_scope,
-    record::{Entry, EntryBody, EntryKind, OpenStep, StepFailure, StepOutcome, StepStart, WriteAhead, Written, write},
+    record::{
+        Entry, EntryBody, EntryKind, OpenStep, StepFailure, StepOutcome, StepStart, WriteAhead, Written,
+        write,
+    },
     step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
@@ -145,8 +148,8 @@ impl Leg {
         self.used_stale_answer || self.history.has_unreplayed_steps() || self.unreplayed_refusal().is_some()
     }
 
-    /// Returns the path of a refusal that the handler has not reached, if no other question of its round was reached
-    /// either. A version that no longer asks would otherwise do what the person refused.
+    /// Returns the path of a refusal that the handler has not reached, if it has not received the answer to another
+    /// question that was open in the same round either. A version that no longer asks would otherwise do what the person refused.
     pub(super) fn unreplayed_refusal(&self) -> Option<String> {
         let recorded = self.history.unreplayed_refusals();
         // A question that was dropped before it took its answer was still asked.
@@ -159,8 +162,9 @@ impl Leg {
     }
 
     fn has_replayed_answer_of(&self, round: u32) -> bool {
-        let read =
-            |incoming: &super::IncomingAnswer| incoming.was_read && incoming.received.asked.round == round;
+        let read = |incoming: &super::IncomingAnswer| {
+            incoming.was_read && incoming.received.asked.was_open_in(round)
+        };
         self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
     }
 
@@ -262,7 +266,8 @@ impl Leg {
     /// Returns `true` if all deliveries up to here are in texts of which some are not in the store yet.
     pub fn is_written_soon(&self) -> bool {
         let (first, deliveries) = self.history.unwritten();
-        deliveries.len() > 0 && first.saturating_add(u32::try_from(deliveries.len()).unwrap_or(u32::MAX)) <= self.submitted
+        deliveries.len() > 0
+            && first.saturating_add(u32::try_from(deliveries.len()).unwrap_or(u32::MAX)) <= self.submitted
     }
 
     fn write(&mut self, step: Option<&StepStart>) -> Option<WriteAhead> {
@@ -368,7 +373,8 @@ impl Leg {
 
     fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
         let slot = self.remove(id, true)?;
-        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, .. } } = &slot.state else {
+        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, .. } } = &slot.state
+        else {
             return None;
         };
         let (input, round, open) = (*input, *round, *open);
@@ -473,7 +479,8 @@ impl Leg {
         if self.unresolved == 0 {
             return None;
         }
-        let waits = |slot: &&Slot| matches!(slot.state, SlotState::Step { phase: StepPhase::Unresolved(_), .. });
+        let waits =
+            |slot: &&Slot| matches!(slot.state, SlotState::Step { phase: StepPhase::Unresolved(_), .. });
         self.slots.iter().map(|(_, slot)| slot).find(waits).map(|slot| slot.path.to_string())
     }
 

@@ -5,8 +5,8 @@
 //! ```
 
 use super::{
-    AskRecord, Entry, EntryBody, HandlerState, Note, OpenStep, ReceivedAnswer, Record, StepFailure, StepOutcome,
-    UrlReference, Within,
+    AskRecord, Entry, EntryBody, HandlerState, Note, OpenStep, ReceivedAnswer, Record, StepFailure,
+    StepOutcome, UrlReference, Within,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
@@ -123,7 +123,7 @@ pub(super) fn read_within(input: &mut Decoder<'_>) -> Result<Within, decode::Err
 impl Entry {
     pub(super) fn encode(&self, out: &mut Out) -> Encoded {
         let (tag, members) = match &self.body {
-            EntryBody::Answer { .. } => (tag::ANSWER, 5),
+            EntryBody::Answer { first, .. } => (tag::ANSWER, 5 + u64::from(*first != self.round)),
             EntryBody::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
             EntryBody::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
             EntryBody::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
@@ -133,10 +133,14 @@ impl Entry {
         };
         out.array(3 + members)?.u8(tag)?.str(&self.path)?.u32(self.round)?;
         match &self.body {
-            EntryBody::Answer { digest, times, text, refusal, at } => {
+            EntryBody::Answer { digest, times, text, refusal, at, first } => {
                 out.bytes(&digest.to_bytes())?.u8(*times)?.bool(*refusal)?;
                 write_optional_text(out, text.as_deref())?;
                 write_optional_number(out, *at)?;
+                // Most questions were open in one round only.
+                if *first != self.round {
+                    out.u32(*first)?;
+                }
             }
             EntryBody::Step { input, stale, undelivered, outcome } => {
                 write_optional_digest(out, input.as_ref())?;
@@ -178,11 +182,12 @@ impl Entry {
                 let (digest, times, refusal) = (digest(input)?, input.u8()?, input.bool()?);
                 let text = optional_text(input)?;
                 // Records of earlier releases have no time.
-                let (at, expected) = match members {
-                    Some(7) => (None, 4),
-                    _ => (optional(input, Decoder::u64)?, 5),
+                let (at, first, expected) = match members {
+                    Some(7) => (None, round, 4),
+                    Some(9) => (optional(input, Decoder::u64)?, input.u32()?, 6),
+                    _ => (optional(input, Decoder::u64)?, round, 5),
                 };
-                (EntryBody::Answer { digest, times, refusal, text, at }, expected)
+                (EntryBody::Answer { digest, times, refusal, text, at, first }, expected)
             }
             tag::STEP_DONE => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
@@ -225,26 +230,35 @@ impl Entry {
 
 impl AskRecord {
     fn encode(&self, out: &mut Out) -> Encoded {
-        out.array(9)?.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
+        let has_first = self.first != self.round;
+        out.array(9 + u64::from(has_first))?;
+        out.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
         write_optional_number(out, self.deadline)?;
         write_optional_digest(out, self.agreed.as_ref())?;
         write_optional_text(out, self.question.as_deref())?;
         write_optional_text(out, self.answer.as_ref().map(|answer| &*answer.text))?;
-        write_optional_text(out, self.not_asked.as_deref())
+        write_optional_text(out, self.not_asked.as_deref())?;
+        if has_first {
+            out.u32(self.first)?;
+        }
+        Ok(())
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
-        expect(input.array()? == Some(9))?;
+        let members = input.array()?;
+        expect(matches!(members, Some(9 | 10)))?;
+        let (path, digest, times, round) = (input.str()?.into(), digest(input)?, input.u8()?, input.u32()?);
         Ok(Self {
-            path: input.str()?.into(),
-            digest: digest(input)?,
-            times: input.u8()?,
-            round: input.u32()?,
+            path,
+            digest,
+            times,
+            round,
             deadline: optional(input, Decoder::u64)?,
-            agreed: optional(input, digest)?,
+            agreed: optional(input, self::digest)?,
             question: optional_text(input)?.map(Into::into),
             answer: optional_text(input)?.map(Into::into),
             not_asked: optional_text(input)?.map(Into::into),
+            first: if members == Some(10) { input.u32()? } else { round },
         })
     }
 }

@@ -93,7 +93,8 @@ impl Migration {
 
     /// Returns `true` if the outcome of the step stays valid although an answer before it has changed.
     pub(super) fn keeps_stale(&self, path: &str) -> bool {
-        let is_it = |change: &Change| matches!(change, Change::KeepStale(step) if number_in(path, step).is_some());
+        let is_it =
+            |change: &Change| matches!(change, Change::KeepStale(step) if number_in(path, step).is_some());
         self.changes.iter().any(is_it)
     }
 
@@ -151,7 +152,8 @@ impl Record {
     }
 
     fn forget(&mut self, key: &str) {
-        if self.asked_before.is_none() && self.asked.iter().any(|asked| number_in(&asked.path, key).is_some()) {
+        if self.asked_before.is_none() && self.asked.iter().any(|asked| number_in(&asked.path, key).is_some())
+        {
             self.asked_before = Some(self.asked.iter().map(|asked| asked.path.clone()).collect());
         }
         let is_kept = |path: &str| number_in(path, key).is_none();

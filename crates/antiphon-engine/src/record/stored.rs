@@ -227,10 +227,7 @@ impl StoredLeg {
         self.read_from(&mut input).map_err(|fault| RecordError(fault.to_string()))
     }
 
-    fn read_from(
-        &mut self,
-        input: &mut Decoder<'_>,
-    ) -> Result<(u32, u32, Option<StepStart>), decode::Error> {
+    fn read_from(&mut self, input: &mut Decoder<'_>) -> Result<(u32, u32, Option<StepStart>), decode::Error> {
         expect(input.array()? == Some(6) && input.u8()? == FORMAT)?;
         let (version, first) = (input.u32()?, input.u32()?);
         let deliveries = read_list(input, |input| match input.datatype()? {
@@ -294,7 +291,8 @@ impl StoredLeg {
                 None => joined.push(step),
             }
         }
-        for step in joined.iter_mut().filter(|step| is_old(step.version) && migration.keeps_stale(&step.path)) {
+        for step in joined.iter_mut().filter(|step| is_old(step.version) && migration.keeps_stale(&step.path))
+        {
             step.round = Some(0);
         }
         self.steps = joined;
@@ -387,7 +385,10 @@ impl Record {
                 self.remove_unfinished(&entry.path, entry.kind());
                 // An entry that a later run has written in the place of an earlier one, which was not valid any more.
                 let is_before = |known: &Entry| known.kind() == entry.kind() && known.path == entry.path;
-                delivered.iter_mut().filter(|known| known.as_ref().is_some_and(is_before)).for_each(|known| *known = None);
+                delivered
+                    .iter_mut()
+                    .filter(|known| known.as_ref().is_some_and(is_before))
+                    .for_each(|known| *known = None);
                 self.remove_asked(entry);
             }
             delivered.push(entry);
@@ -435,9 +436,8 @@ impl Record {
     fn remove_asked(&mut self, entry: &Entry) {
         if entry.kind() == EntryKind::Ask {
             self.asked.retain(|asked| asked.path != entry.path || asked.question.is_some());
-            self.received.retain(|received| {
-                received.asked.path != entry.path || received.asked.question.is_some()
-            });
+            self.received
+                .retain(|received| received.asked.path != entry.path || received.asked.question.is_some());
         }
     }
 }

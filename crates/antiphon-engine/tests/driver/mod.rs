@@ -1,8 +1,8 @@
 //! A driver without a runtime. It polls a handler until its leg ends, and passes the record to the next leg as bytes.
 
 use antiphon_engine::{
-    AskPoll, Delivery, Leg, LegOutput, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
-    StepBegin, StepPoll, StopReason, WakeTracker,
+    AskPoll, Delivery, Leg, LegOutput, Migration, NextAction, Question, Record, Setup, SlotId, StepBegin,
+    StepOutcome, StepPoll, StopReason, WakeTracker,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};

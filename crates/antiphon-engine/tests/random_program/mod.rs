@@ -3,8 +3,8 @@
 
 use antiphon_engine::{
     BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, PollContext, Purpose,
-    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepBegin, StepPoll, StepWaker, StopReason, UrlReference,
-    WakeTracker,
+    Question, Record, Setup, SlotId, StepBegin, StepFailure, StepOutcome, StepPoll, StepWaker, StopReason,
+    UrlReference, WakeTracker,
 };
 use antiphon_seal::{Call, CallSecret};
 use antiphon_wire::{AskSupport, ElicitRequest, FormField, FormSchema, InputRequest, InputResponses};
@@ -196,7 +196,13 @@ impl Program<'_> {
             }
             1 => self.leg.end_poll(),
             rest => {
-                let waited = [None, Some(GraceReason::Ask), Some(GraceReason::Replay)];
+                let waited = [
+                    None,
+                    Some(GraceReason::Ask),
+                    Some(GraceReason::Replay),
+                    Some(GraceReason::Refusal),
+                    Some(GraceReason::Divergence),
+                ];
                 let waited = self.bytes.pick(&waited).flatten();
                 let tracker = self.tracker.as_mut().filter(|_| rest == 2);
                 if self.leg.after_poll(tracker, waited) == NextAction::Suspend && self.bytes.flag() {

@@ -44,8 +44,7 @@ impl StoredReply {
     /// Returns true if the reply is a task.
     pub(crate) fn is_task(&self) -> bool {
         // An earlier release stored a task as a result.
-        let is_result =
-            |text: &RawValue| text.get().starts_with(r#"{"resultType":"task""#);
+        let is_result = |text: &RawValue| text.get().starts_with(r#"{"resultType":"task""#);
         matches!(self, Self::Task(_)) || matches!(self, Self::Result(text) if is_result(text))
     }
 

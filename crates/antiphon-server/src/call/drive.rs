@@ -38,6 +38,11 @@ use tokio::time::{Instant, Sleep};
 const POLLS_IN_A_ROW: u32 = 64;
 /// The time for which recorded entries wait for earlier ones while something else may wake the handler.
 const REPLAY_GRACE: Duration = Duration::from_secs(1);
+/// The time for which a new step waits for a refused question that the handler has not reached.
+const REFUSAL_GRACE: Duration = Duration::from_secs(1);
+/// The time for which a new step waits for a recorded step that the handler has not reached. Longer than [`REFUSAL_GRACE`],
+/// because more handlers have a lookup in front of a step, beside a new one.
+const DIVERGENCE_GRACE: Duration = Duration::from_secs(10);
 
 /// The result of running a handler for one leg.
 #[derive(Debug)]
@@ -137,8 +142,8 @@ struct Driver<'f> {
     exchange: Exchange<'f>,
     /// True if the engine must know who keeps the waker: each poll then has a tracker.
     tracks: bool,
-    /// A bounded wait, with the number of delivered answers when it began.
-    wait: Option<(GraceReason, u32, Pin<Box<Sleep>>)>,
+    /// A bounded wait, with the progress of the handler when it began.
+    wait: Option<(GraceReason, u64, Pin<Box<Sleep>>)>,
     /// The time after which the call becomes a task, until it does.
     promotes_after: Option<Duration>,
     promotion: Option<Pin<Box<Sleep>>>,
@@ -242,17 +247,16 @@ impl<'f> Driver<'f> {
 
     /// Returns true if a bounded wait is over. The wait begins with the first call for it.
     fn has_waited(&mut self, reason: GraceReason, cx: &mut Context<'_>) -> bool {
-        // The wait for the record begins again with each replayed entry.
-        let delivered = match reason {
-            GraceReason::Ask => 0,
-            GraceReason::Replay => self.runtime.with(|leg| leg.delivered_entries()),
-        };
-        if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (reason, delivered)) {
+        // The wait begins again when the handler makes progress.
+        let progress = self.runtime.with(|leg| leg.progress(reason));
+        if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (reason, progress)) {
             let time = match reason {
                 GraceReason::Ask => self.runtime.limits().grace,
                 GraceReason::Replay => REPLAY_GRACE,
+                GraceReason::Refusal => REFUSAL_GRACE,
+                GraceReason::Divergence => DIVERGENCE_GRACE,
             };
-            self.wait = Some((reason, delivered, Box::pin(tokio::time::sleep(time))));
+            self.wait = Some((reason, progress, Box::pin(tokio::time::sleep(time))));
         }
         let is_over = self.wait.as_mut().is_some_and(|(.., sleep)| sleep.as_mut().poll(cx).is_ready());
         if is_over {

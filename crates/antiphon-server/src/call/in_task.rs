@@ -60,7 +60,8 @@ impl<'f> TaskExchange<'f> {
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.runtime.now();
         let version = self.runtime.with(|leg| leg.has_running_step().then(|| leg.asks_version()));
-        let may_send = version.is_some_and(|version| self.version != Some(version)) && self.is_order_stored(cx);
+        let may_send =
+            version.is_some_and(|version| self.version != Some(version)) && self.is_order_stored(cx);
         let (ended, questions) = self.runtime.with(|leg| {
             leg.set_now(now);
             let ended = !leg.has_met_cancellation() && !leg.ends_soon();

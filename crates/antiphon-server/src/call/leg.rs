@@ -184,7 +184,8 @@ fn context(
             if settings.on_version == OnVersion::Restart {
                 stored.restart(settings.version);
             }
-            record = Some(record.unwrap_or_default().continued(stored, &settings.migration, settings.version));
+            record =
+                Some(record.unwrap_or_default().continued(stored, &settings.migration, settings.version));
             // The first request of a call has no state: its call is in the store.
             begun = begun.or_else(|| claim.take_first_call());
         }

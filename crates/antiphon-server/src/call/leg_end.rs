@@ -130,7 +130,8 @@ pub(crate) fn kept(admitted: &Admitted<'_>, is_lost: bool) -> StepsKept {
 /// Tells the runner of a task what it cannot see in the state of the next leg.
 pub(crate) fn report_to_task(task: &TaskLeg, record: &Record) {
     let deadline = record.asked().iter().filter_map(AskRecord::deadline).min();
-    task.report(|news| news.deadline = deadline);
+    let kept = record.asked().iter().map(|asked| asked.path().to_owned()).collect();
+    task.report(|news| (news.deadline, news.kept) = (deadline, kept));
 }
 
 /// Returns the key of the task that this leg has become, if it was to become one: derived from the call and the leg, so that a

@@ -88,8 +88,14 @@ pub(super) fn next(snapshot: &mut Snapshot, mut input: LegInput, now: u64) -> Ne
     Next::Wait(snapshot.deadline.map(|deadline| deadline + 1))
 }
 
-/// Takes the end of a leg into the snapshot. `is_draining` is true if this process stops.
-pub(super) fn after(snapshot: &mut Snapshot, end: LegEnd, news: LegNews, is_draining: bool) -> After {
+/// Takes the end of a leg into the snapshot. `is_draining` is true if this process stops. At most `asks` questions are open then.
+pub(super) fn after(
+    snapshot: &mut Snapshot,
+    end: LegEnd,
+    news: LegNews,
+    is_draining: bool,
+    asks: usize,
+) -> After {
     if let Some(status) = news.status {
         snapshot.status = Some(status);
     }
@@ -110,7 +116,7 @@ pub(super) fn after(snapshot: &mut Snapshot, end: LegEnd, news: LegNews, is_drai
             }
             (snapshot.state, snapshot.leg, snapshot.failures) = (state, None, 0);
             snapshot.runs = requests.is_empty();
-            snapshot.questions.replace(requests.iter(), &news.elicitation_ids);
+            snapshot.questions.replace(requests.iter(), &news.kept, &news.elicitation_ids, asks);
             snapshot.deadline = news.deadline;
             After::Continue
         }

@@ -186,7 +186,7 @@ impl Leg<'_> {
         running.end();
         touch(self.server, &mut self.snapshot);
         let is_draining = self.server.subscriptions.is_draining();
-        match after(&mut self.snapshot, end, news, is_draining) {
+        match after(&mut self.snapshot, end, news, is_draining, self.server.limits.asks) {
             After::Continue => TaskAction::Continue,
             After::Again(time) => {
                 self.tasks.counters.failed_legs.add_one();
@@ -256,7 +256,7 @@ impl Leg<'_> {
         }
         let Some(questions) = news.questions else { return false };
         let questions = questions.iter().map(|(path, request)| (&**path, request));
-        self.snapshot.questions.replace(questions, &news.elicitation_ids);
+        self.snapshot.questions.add(questions, &news.elicitation_ids, self.server.limits.asks);
         true
     }
 

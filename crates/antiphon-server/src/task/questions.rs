@@ -1,4 +1,13 @@
 //! The open questions of a task, and their keys on the wire.
+//!
+//! ```text
+//!  asked while a leg runs, or in its round ──▶ open ── answered ─────────────────────────▶ gone
+//!                                               │ ├─── asked with another text ──────────▶ superseded
+//!                                               │ └─── not in the record of an ended leg ▶ withdrawn
+//!                                               └ asked again with its text: the same key
+//! ```
+//!
+//! A leg that runs has not reached all of its questions yet. So it only adds questions, and the end of a leg replaces them.
 
 use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{Action, InputRequest, InputRequests};
@@ -32,33 +41,48 @@ impl Questions {
         self.open.is_empty()
     }
 
-    /// Replaces the open questions. One that was open with the same text keeps its key; any other gets a new one. A question that was
-    /// asked again with a reason stays as it is when a leg without an answer to it has no reason.
+    /// Adds questions. One that is open with the same text keeps its key; any other gets a new one, and replaces one with the same
+    /// path. A question that was asked again with a reason stays as it is when a leg without an answer to it has no reason.
     ///
     /// > Each request key in `inputRequests` **MUST** be unique over the lifetime of a single task.
     ///
-    /// `elicitation_ids` are the ids that the author gave to URL questions, by path.
-    pub(super) fn replace<'a>(
+    /// `elicitation_ids` are the ids that the author gave to URL questions, by path. At most `at_most` questions are open.
+    pub(super) fn add<'a>(
         &mut self,
         asked: impl IntoIterator<Item = (&'a str, &'a InputRequest)>,
         elicitation_ids: &[(String, String)],
+        at_most: usize,
     ) {
-        let mut before = std::mem::take(&mut self.open);
         for (path, request) in asked {
             // A question is written as it was received from the engine: there is nothing in it that cannot be written.
             let Ok(text) = to_raw_value(request) else { continue };
             let is_same = |open: &str| open == text.get() || has_reason(open, request, text.get());
-            let same = |open: &OpenQuestion| open.path == path && is_same(open.request.get());
-            let given = elicitation_ids.iter().find(|(of, _)| of == path).map(|(_, id)| id.clone());
-            let question = match before.iter().position(same) {
-                Some(at) => before.swap_remove(at),
-                None => {
-                    let (key, path) = (self.new_key(path), path.to_owned());
-                    OpenQuestion { key, path, request: text, elicitation_id: given }
-                }
-            };
-            self.open.push(question);
+            if self.open.iter().any(|open| open.path == path && is_same(open.request.get())) {
+                continue;
+            }
+            self.open.retain(|open| open.path != path);
+            if self.open.len() >= at_most {
+                continue;
+            }
+            let elicitation_id = elicitation_ids.iter().find(|(of, _)| of == path).map(|(_, id)| id.clone());
+            let (key, path) = (self.new_key(path), path.to_owned());
+            self.open.push(OpenQuestion { key, path, request: text, elicitation_id });
         }
+    }
+
+    /// Replaces the open questions with those of a round, in its order, and those of the `kept` paths that are open.
+    pub(super) fn replace<'a>(
+        &mut self,
+        round: impl IntoIterator<Item = (&'a str, &'a InputRequest)>,
+        kept: &[String],
+        elicitation_ids: &[(String, String)],
+        at_most: usize,
+    ) {
+        let round: Vec<_> = round.into_iter().collect();
+        let place = |path: &str| round.iter().position(|(of, _)| *of == path);
+        self.open.retain(|open| place(&open.path).is_some() || kept.contains(&open.path));
+        self.add(round.iter().copied(), elicitation_ids, at_most);
+        self.open.sort_by_key(|open| place(&open.path).unwrap_or(usize::MAX));
     }
 
     fn new_key(&mut self, path: &str) -> String {
@@ -130,12 +154,21 @@ fn has_reason(open: &str, request: &InputRequest, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The paths and texts of the questions of a round, and their keys.
-    type Round<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+    /// The moment at which questions come.
+    enum Moment<'a> {
+        /// While a leg runs.
+        Runs,
+        /// At the end of a leg, whose record has these paths besides.
+        Ends(&'a [&'a str]),
+    }
+    use Moment::{Ends, Runs};
 
-    fn check(rounds: &[Round<'_>]) {
+    /// The moment, the paths and texts of the questions that come, and the keys that are open then.
+    type Step<'a> = (Moment<'a>, &'a [(&'a str, &'a str)], &'a [&'a str]);
+
+    fn check(steps: &[Step<'_>]) {
         let mut questions = Questions::default();
-        for (asked, expected) in rounds {
+        for (moment, asked, expected) in steps {
             let asked: Vec<(&str, InputRequest)> = asked
                 .iter()
                 .map(|(path, text)| {
@@ -143,7 +176,14 @@ mod tests {
                     (*path, serde_json::from_str(&request.to_string()).unwrap())
                 })
                 .collect();
-            questions.replace(asked.iter().map(|(path, request)| (*path, request)), &[]);
+            let asked = asked.iter().map(|(path, request)| (*path, request));
+            match moment {
+                Runs => questions.add(asked, &[], 3),
+                Ends(kept) => {
+                    let kept: Vec<String> = kept.iter().map(|path| (*path).to_owned()).collect();
+                    questions.replace(asked, &kept, &[], 3);
+                }
+            }
             let requests = questions.to_requests();
             let keys: Vec<&str> = requests.iter().map(|(key, _)| key).collect();
             assert_eq!(&keys, expected);
@@ -153,21 +193,45 @@ mod tests {
     #[test]
     fn a_key_belongs_to_one_question_for_ever() {
         check(&[
-            (&[("a", "1"), ("b", "1")], &["a", "b"]),
-            (&[("b", "1")], &["b"]),
-            (&[("a", "1")], &["a~2"]),
+            (Ends(&[]), &[("a", "1"), ("b", "1")], &["a", "b"]),
+            (Ends(&[]), &[("b", "1")], &["b"]),
+            (Ends(&[]), &[("a", "1")], &["a~2"]),
         ]);
         check(&[
-            (&[("a", "1")], &["a"]),
-            (&[("a", "2")], &["a~2"]),
-            (&[("a", "2"), ("a~2", "1")], &["a~2", "a~2~2"]),
+            (Ends(&[]), &[("a", "1")], &["a"]),
+            (Ends(&[]), &[("a", "2")], &["a~2"]),
+            (Ends(&[]), &[("a", "2"), ("a~2", "1")], &["a~2", "a~2~2"]),
         ]);
         // Asked again with a reason, and then without it, as another question was answered.
         check(&[
-            (&[("a", "1"), ("b", "1")], &["a", "b"]),
-            (&[("a", "1\n\nWhy"), ("b", "1")], &["a~2", "b"]),
-            (&[("a", "1")], &["a~2"]),
-            (&[("a", "1\n\nWhy not")], &["a~3"]),
+            (Ends(&[]), &[("a", "1"), ("b", "1")], &["a", "b"]),
+            (Ends(&[]), &[("a", "1\n\nWhy"), ("b", "1")], &["a~2", "b"]),
+            (Ends(&[]), &[("a", "1")], &["a~2"]),
+            (Ends(&[]), &[("a", "1\n\nWhy not")], &["a~3"]),
+        ]);
+    }
+
+    #[test]
+    fn a_leg_that_runs_only_adds_questions() {
+        check(&[
+            (Ends(&[]), &[("a", "1"), ("b", "1")], &["a", "b"]),
+            (Runs, &[], &["a", "b"]),
+            (Runs, &[("c", "1")], &["a", "b", "c"]),
+            // No more than three are open.
+            (Runs, &[("d", "1"), ("a", "1"), ("b", "2")], &["a", "c", "b~2"]),
+            (Ends(&[]), &[("b", "2"), ("a", "1")], &["b~2", "a"]),
+        ]);
+    }
+
+    #[test]
+    fn a_question_that_a_leg_did_not_reach_stays_open_if_its_record_has_it() {
+        check(&[
+            (Ends(&[]), &[("a", "1"), ("b", "1")], &["a", "b"]),
+            (Ends(&["a"]), &[("c", "1")], &["c", "a"]),
+            // Never open.
+            (Ends(&["a", "d"]), &[], &["a"]),
+            (Ends(&["a"]), &[("a", "2")], &["a~2"]),
+            (Ends(&[]), &[("c", "1")], &["c~2"]),
         ]);
     }
 
@@ -175,10 +239,10 @@ mod tests {
     fn an_answered_question_is_asked_again_under_another_key() {
         let mut questions = Questions::default();
         let request: InputRequest = serde_json::from_str(r#"{"method":"roots/list"}"#).unwrap();
-        questions.replace([("a", &request)], &[]);
+        questions.add([("a", &request)], &[], 3);
         assert_eq!(questions.answer("a").as_deref(), Some("a"));
         assert_eq!(questions.answer("a"), None);
-        questions.replace([("a", &request)], &[]);
+        questions.replace([("a", &request)], &["a".to_owned()], &[], 3);
         assert!(questions.answer("a").is_none() && questions.answer("a~2").is_some());
         assert!(questions.is_empty());
     }

@@ -19,6 +19,7 @@ mod client;
 mod creation;
 mod draft_view;
 mod http;
+mod kept;
 mod late_rows;
 mod late_store;
 mod lifecycle;

@@ -75,6 +75,20 @@ versions! {
     slow_rejects: (version = 2, rerun_after_crash, on_version = "reject"), ["build", "slow"], "Who?", ["publish"];
 }
 
+/// A version that diverges in a set of futures, which keeps a waker. A task has no time limit for its handler.
+mod diverges_in_a_set {
+    use super::*;
+    use futures_util::{StreamExt as _, stream::FuturesUnordered};
+
+    /// Deploys something.
+    #[tool(task = "required", version = 2)]
+    pub(super) async fn deploy(ctx: &Ctx, effects: State<Effects>) -> Result<String> {
+        let compile = ctx.step("compile", async |_| effects.run("compile").await);
+        let made: Vec<_> = FuturesUnordered::from_iter([compile]).collect().await;
+        Ok(made.into_iter().collect::<std::result::Result<Vec<_>, _>>()?.join(" "))
+    }
+}
+
 /// Asks three people, each after a step. Both versions are the same but for their number.
 macro_rules! relay {
     ($($version:ident: $number:literal;)*) => { $(
@@ -195,6 +209,7 @@ fn a_newer_version_continues_as_it_says() {
         rejects: "\"version\" \"This call began under another version of the tool: start it again. Completed before that: `build`, `check`. A new call repeats these steps.\"", ["build", "check"];
         restarts: r#"asks ["name~2"]"#, ["build", "check", "compile"];
         diverges: "\"flow_diverged\"", ["build", "check"];
+        diverges_in_a_set: "\"flow_diverged\"", ["build", "check"];
         renames: "build Anna publish", ["build", "check", "publish"];
         adds: "audit build check Anna publish", ["build", "check", "audit", "publish"];
     }

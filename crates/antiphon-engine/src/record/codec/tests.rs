@@ -25,10 +25,22 @@ fn outcome() -> impl Strategy<Value = StepOutcome> {
     ]
 }
 
+/// A question is mostly first open in the round of its answer.
+fn rounds() -> impl Strategy<Value = u32> {
+    prop_oneof![0..4_u32, any::<u32>()]
+}
+
 fn body() -> impl Strategy<Value = EntryBody> {
     prop_oneof![
-        (digest(), any::<u8>(), maybe_text(), any::<bool>(), any::<Option<u64>>()).prop_map(
-            |(digest, times, text, refusal, at)| EntryBody::Answer { digest, times, text, refusal, at }
+        (digest(), any::<u8>(), maybe_text(), any::<bool>(), any::<Option<u64>>(), 0..4_u32).prop_map(
+            |(digest, times, text, refusal, at, first)| EntryBody::Answer {
+                digest,
+                times,
+                text,
+                refusal,
+                at,
+                first
+            }
         ),
         (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
             |(input, stale, undelivered, outcome)| EntryBody::Step { input, stale, undelivered, outcome }
@@ -56,7 +68,7 @@ fn note() -> impl Strategy<Value = Note> {
 }
 
 prop_compose! {
-    fn entry()(path in ".{0,12}", round in any::<u32>(), body in body()) -> Entry {
+    fn entry()(path in ".{0,12}", round in rounds(), body in body()) -> Entry {
         Entry { path: path.into(), round, body }
     }
 }
@@ -65,11 +77,11 @@ prop_compose! {
     fn asked()(
         path in ".{0,12}",
         (digest, agreed) in (digest(), option::of(digest())),
-        (times, round, deadline) in any::<(u8, u32, Option<u64>)>(),
+        (times, round, first, deadline) in (any::<u8>(), rounds(), rounds(), any::<Option<u64>>()),
         (question, answer, not_asked) in (maybe_text(), maybe_text(), maybe_text()),
     ) -> AskRecord {
         let (question, not_asked) = (question.map(Into::into), not_asked.map(Into::into));
-        AskRecord { path: path.into(), digest, times, round, deadline, agreed, question, answer: answer.map(Into::into), not_asked }
+        AskRecord { path: path.into(), digest, times, round, first, deadline, agreed, question, answer: answer.map(Into::into), not_asked }
     }
 }
 
@@ -150,6 +162,7 @@ fn the_estimated_size_includes_reasons() {
         digest: Digest::from_bytes([7; 16]),
         times: 1,
         round: 1,
+        first: 1,
         deadline: None,
         agreed: None,
         question: None,

@@ -14,6 +14,7 @@ fn record(words: &[&str]) -> Record {
             digest,
             times: 1,
             round,
+            first: round,
             deadline: None,
             agreed: None,
             question: None,
@@ -32,7 +33,9 @@ fn record(words: &[&str]) -> Record {
             "pinned" => step(Some(digest), false),
             "select" => EntryBody::Select { winner: 0 },
             "checkpoint" => EntryBody::Checkpoint,
-            "answer" => EntryBody::Answer { digest, times: 1, text: None, refusal: false, at: None },
+            "answer" => {
+                EntryBody::Answer { digest, times: 1, text: None, refusal: false, at: None, first: round }
+            }
             "received" => {
                 record.received.push(ReceivedAnswer { asked, text: None, response: None, at: None });
                 continue;

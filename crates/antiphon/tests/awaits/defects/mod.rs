@@ -5,6 +5,7 @@ mod causes;
 mod consent;
 mod failed_legs;
 mod guards;
+mod held;
 mod migration;
 mod refusals;
 mod replay_check;

@@ -157,3 +157,110 @@ async fn a_refused_sibling_that_try_join_dropped_stops_nothing() {
     )
     .await;
 }
+
+/// A race of two questions, of which the second one is behind a lookup that takes longer than the grace of a leg. So its leg ends
+/// without the answer, and the first question is asked once more.
+async fn race_with_lookup(ctx: &Ctx) -> Result<String> {
+    let (first, second) = (ctx.scope("first"), ctx.scope("second"));
+    let slow = async {
+        let lookup = async {
+            tokio::time::sleep(ms(56)).await;
+            second.elicit::<Sure>("Sure?").outcome().await
+        };
+        let before = second.step("before", async |_| {
+            tokio::time::sleep(ms(24)).await;
+            ok("").await
+        });
+        tokio::join!(before, lookup)
+    };
+    match ctx.select("w", (first.elicit::<Pick>("Who?"), slow)).await {
+        Winner::A(name) => name.map(|Pick { name }| name).map_err(Into::into),
+        Winner::B(_) => ok("the second won").await,
+    }
+}
+
+/// Two questions, of which the first one that is refused drops the other.
+async fn join_with_lookup(ctx: &Ctx) -> Result<String> {
+    let (first, second) = (ctx.scope("first"), ctx.scope("second"));
+    let slow = async {
+        let lookup = async {
+            tokio::time::sleep(ms(56)).await;
+            second.elicit::<Sure>("Sure?").await
+        };
+        let before = second.step("before", async |_| {
+            tokio::time::sleep(ms(24)).await;
+            ok("").await
+        });
+        tokio::join!(before, lookup).1
+    };
+    match tokio::try_join!(async { first.elicit::<Pick>("Who?").await }, slow) {
+        Ok(_) => ok("both said yes").await,
+        Err(_) => ok("ada").await,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_sibling_that_was_dropped_stops_nothing_if_the_other_is_answered_later() {
+    type Handler = for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<String>>;
+    let handlers: [(Handler, Value); 4] = [
+        (
+            |ctx| {
+                async {
+                    let name = race_with_lookup(ctx).await?;
+                    ctx.step("after", async |_| ok(&name).await).await.map_err(Into::into)
+                }
+                .boxed()
+            },
+            pick("ada"),
+        ),
+        (
+            |ctx| {
+                async {
+                    let name = race_with_lookup(ctx).await?;
+                    let after = ctx.step("after", async |_| ok(&name).await);
+                    let mut set = futures_util::stream::FuturesUnordered::from_iter([after]);
+                    futures_util::StreamExt::next(&mut set).await.unwrap().map_err(Into::into)
+                }
+                .boxed()
+            },
+            pick("ada"),
+        ),
+        (
+            |ctx| {
+                async {
+                    let name = join_with_lookup(ctx).await?;
+                    ctx.step("after", async |_| ok(&name).await).await.map_err(Into::into)
+                }
+                .boxed()
+            },
+            refusal("decline"),
+        ),
+        (
+            // The record of the later answer is read once more.
+            |ctx| {
+                async {
+                    let name = race_with_lookup(ctx).await?;
+                    ctx.elicit::<Sure>("More?").key("more").await?;
+                    ctx.step("after", async |_| ok(&name).await).await.map_err(Into::into)
+                }
+                .boxed()
+            },
+            pick("ada"),
+        ),
+    ];
+    for (handler, answer) in handlers {
+        let server = server(tool(handler));
+        let mut talk = ToolCall::new(json!({}));
+        let reply = settled(&mut talk, &server, Value::Null).await;
+        assert_eq!(asked(&reply), ["first/pick", "second/sure"], "{reply}");
+        let reply = settled(&mut talk, &server, json!({"second/sure": refusal("decline")})).await;
+        assert_eq!(asked(&reply), ["first/pick"], "{reply}");
+        let begun = tokio::time::Instant::now();
+        let mut reply = settled(&mut talk, &server, json!({"first/pick": answer})).await;
+        if asked(&reply) == ["more"] {
+            reply = settled(&mut talk, &server, json!({"more": yes()})).await;
+        }
+        assert_eq!(result_text(&reply), "ada");
+        assert!(begun.elapsed() < ms(200), "{:?}", begun.elapsed());
+    }
+}

@@ -82,7 +82,11 @@ async fn a_question_is_given_up_once_the_record_of_an_effect_has_left() {
     // An answer that nobody asked for does not count.
     for answers in [json!({"sure": yes()}), Value::Null] {
         let reply = talk.leg(&server, answers).await;
-        assert_eq!(reply["error"]["data"], json!({"reason": "limit", "limit": "times_asked", "done": ["effect"]}), "{reply}");
+        assert_eq!(
+            reply["error"]["data"],
+            json!({"reason": "limit", "limit": "times_asked", "done": ["effect"]}),
+            "{reply}"
+        );
         assert!(reply.to_string().contains("asked 3 times"), "{reply}");
     }
     assert_eq!(EFFECTS.load(SeqCst), 1);
