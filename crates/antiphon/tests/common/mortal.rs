@@ -1,4 +1,5 @@
 //! A process that dies at an operation of its store, and its store of calls and tasks.
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
 use antiphon::store::{
     Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, NewTask, Owner, RunnerId,

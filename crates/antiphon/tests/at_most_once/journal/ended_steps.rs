@@ -114,7 +114,7 @@ async fn by_time(ctx: &Ctx, world: State<World>) -> Result<String> {
     beside(ctx, &world, 0, 1100, ends).await
 }
 
-const BUILD: super::Build = |builder| {
+const BUILD: Build = |builder| {
     builder.tool(into_task).tool(checkpoint).tool(question).tool(failure).tool(result).tool(by_time)
 };
 

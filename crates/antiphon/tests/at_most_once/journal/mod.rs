@@ -189,7 +189,7 @@ impl Play {
                     return fleet.ended(reply);
                 }
                 _ => {
-                    if !is_first {
+                    if !is_first && reply["error"].is_null() {
                         assert_eq!(fleet.settled("tools/call", &params).await, reply, "sent again");
                     }
                     return fleet.ended(reply);
