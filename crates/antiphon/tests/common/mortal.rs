@@ -199,8 +199,8 @@ impl MortalStore {
     }
 }
 
-/// Blocks the thread until the future is ready.
-fn block_on<F: Future>(future: F) -> F::Output {
+/// Blocks the thread until the future is ready: the paused clock of its runtime stands meanwhile.
+pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
         fn wake(self: Arc<Self>) {

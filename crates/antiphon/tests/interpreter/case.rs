@@ -35,6 +35,12 @@ pub(crate) struct Case {
     pub(crate) moves: Vec<Move>,
 }
 
+impl Carrier {
+    pub(crate) fn is_task(self) -> bool {
+        matches!(self, Self::TaskMemory | Self::TaskSqlite)
+    }
+}
+
 /// One request of the client; on a session, what the client does next.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Move {

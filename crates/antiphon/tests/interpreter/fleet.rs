@@ -4,7 +4,7 @@ use crate::{
     branch::Env,
     case::{Carrier, Case},
     handler::run,
-    mortal::{Death, MortalStore, Process, StoreTime},
+    mortal::{Death, MortalStore, Process, StoreTime, block_on},
     trace::{LegTrace, Scene, Trace, counted},
     tree::Program,
     user::in_words,
@@ -80,14 +80,14 @@ impl Drop for Folder {
 }
 
 impl Fleet {
-    pub(crate) async fn new(case: &Case, trace: Arc<Trace>) -> Self {
+    pub(crate) fn new(case: &Case, trace: Arc<Trace>) -> Self {
         let time = StoreTime::begin();
         let folder = matches!(case.carrier, Carrier::Sqlite | Carrier::TaskSqlite).then(Folder::new);
         let store: Arc<dyn CallStore> = match &folder {
             None => Arc::new(MemoryStore::new().clock(time.clock())),
             Some(folder) => {
                 let options = SqliteOptions::default().clock(time.clock());
-                Arc::new(SqliteStore::open(folder.0.join("calls.db"), options).await.unwrap())
+                Arc::new(block_on(SqliteStore::open(folder.0.join("calls.db"), options)).unwrap())
             }
         };
         let mut fleet = Self {

@@ -55,7 +55,11 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
     };
     let moves = proptest::collection::vec(one_move(family), 0..8);
     // A change is of consequence where the rest goes on in order.
-    let honest = proptest::bool::weighted(if family.changes { 0.6 } else { 0.3 });
+    let honest = proptest::bool::weighted(match () {
+        () if family.store => 0.1,
+        () if family.changes => 0.6,
+        () => 0.3,
+    });
     let carrier = proptest::sample::select(family.carriers);
     // What waits for other things may come to another end of a leg when it is replayed.
     let checked = u32::from(!family.waits && !family.changes);
@@ -94,7 +98,7 @@ fn one_move(family: Family) -> impl Strategy<Value = Move> {
         1 => any::<bool>().prop_map(MoveKind::Twice),
         if family.store { 8 } else { 0 } => (1_u8..130).prop_map(MoveKind::HangsUp),
         if family.store { 16 } else { 0 } =>
-            (0_u8..24, any::<bool>()).prop_map(|(after, takes_effect)| MoveKind::Dies { after, takes_effect }),
+            (prop_oneof![3 => 0_u8..10, 1 => 10_u8..24], any::<bool>()).prop_map(|(after, takes_effect)| MoveKind::Dies { after, takes_effect }),
         u32::from(family.store) => Just(MoveKind::Cancels),
     ];
     let pause = if family.store { (0_u8..8).boxed() } else { Just(0).boxed() };
@@ -187,12 +191,36 @@ fn leaf(family: Family) -> BoxedStrategy<Node> {
 fn root(family: Family) -> BoxedStrategy<Node> {
     let several = |most| proptest::collection::vec(tree(family, 3, 10), 2..=most);
     prop_oneof![
+        9 * u32::from(family.store) => contests(family).prop_map(Node::Seq),
         2 => tree(family, 5, 28),
         if family.changes { 5 } else { 3 } => several(6).prop_map(Node::Seq),
         1 => (joined(), several(4)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
         1 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
     ]
     .boxed()
+}
+
+/// Branches of steps and waits side by side, and what follows: what a crash may change.
+fn contests(family: Family) -> impl Strategy<Value = Vec<Node>> {
+    let raw = u32::from(family.waits);
+    // A task shows its questions while its steps run.
+    let is_task = family.carriers.iter().any(|carrier| carrier.is_task());
+    let part = prop_oneof![
+        6 => step(family).prop_map(Node::Step),
+        3 * raw => self::raw(family).prop_map(Node::Raw),
+        if is_task { 6 } else { 2 } => ask(family).prop_map(Node::Ask),
+        raw => Just(Node::IntoTask),
+    ];
+    let lanes = || proptest::collection::vec(proptest::collection::vec(part.clone(), 1..4).prop_map(Node::Seq), 2..=3);
+    let contest = prop_oneof![
+        4 => (name(), lanes()).prop_map(|(name, nodes)| Node::Select(name, nodes)),
+        2 => (name(), lanes()).prop_map(|(name, nodes)| Node::Catch(Box::new(Node::Try(name, nodes)))),
+        3 => (joined(), lanes()).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
+    ];
+    let nested = (joined(), contest.clone(), contest.clone())
+        .prop_map(|(joined, one, two)| Node::Join(joined, vec![one, two]));
+    let node = prop_oneof![4 => contest, 1 => nested, 3 => part.clone(), 1 => tree(family, 3, 8)];
+    proptest::collection::vec(node, 2..=5)
 }
 
 fn joined() -> impl Strategy<Value = Joined> + Clone {

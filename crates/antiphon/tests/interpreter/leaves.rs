@@ -263,6 +263,10 @@ pub(crate) async fn step(ctx: &Ctx, step: &Step, env: &Env, value: u64) -> Resul
     if env.scene.process.is_some() {
         env.scene.trace.receives(&path);
     }
+    if result.as_ref().is_err_and(|error| error.code.as_deref() == Some("cancelled")) {
+        // The task was cancelled before.
+        return Err(Stop(mix("cancelled", &path, 0)));
+    }
     let expected = match step.kind {
         Kind::Fails => Err(failure(&path, value)),
         _ => Ok(Receipt { path: path.clone(), value }),

@@ -1,7 +1,7 @@
 //! A client of a call with a store: it sends each request until it has a reply, over lost replies, hang-ups and deaths.
 
 use crate::{
-    case::{Carrier, Case, Move, MoveKind, PAUSES},
+    case::{Case, Move, MoveKind, PAUSES},
     checks::Consents,
     fleet::Fleet,
     mortal::Death,
@@ -36,6 +36,8 @@ pub(crate) struct Client<'a> {
     pub(crate) ever: BTreeSet<String>,
     /// Requests whose steps may have been dropped.
     pub(crate) interruptions: usize,
+    /// The task is cancelled, and so are its questions.
+    pub(crate) is_cancelled: bool,
     /// Requests that had a reply.
     history: Vec<(Value, Value)>,
 }
@@ -44,18 +46,19 @@ pub(crate) struct Client<'a> {
 pub(crate) async fn check(case: &Case, trace: Arc<Trace>) -> Result<CallEnd, String> {
     let mut client = Client {
         case,
-        fleet: Fleet::new(case, trace).await,
+        fleet: Fleet::new(case, trace),
         consents: Consents::default(),
         bad: BTreeMap::new(),
         ever: BTreeSet::new(),
         interruptions: 0,
+        is_cancelled: false,
         history: Vec::new(),
     };
     let end = client.run().await;
     let end = end.map_err(|why| format!("{why}\n    after {} deaths", client.fleet.deaths))?;
     // What goes on by itself comes to rest, and does no harm.
     sleep(Duration::from_secs(10)).await;
-    rules::runs(&client.fleet, &client.consents, client.interruptions)?;
+    client.look()?;
     Ok(end)
 }
 
@@ -70,7 +73,7 @@ impl Client<'_> {
             params["inputResponses"] = answers.into();
             sleep(Duration::from_millis(PAUSES[usize::from(one.pause % 8)])).await;
             let reply = self.deliver(&params, one).await?;
-            rules::runs(&self.fleet, &self.consents, self.interruptions)?;
+            self.look()?;
             if reply["result"]["resultType"] == "task" {
                 let id = reply["result"]["taskId"].as_str().ok_or("no id")?.to_owned();
                 return self.task(&id, moves).await;
@@ -94,6 +97,11 @@ impl Client<'_> {
             }
         }
         Err(format!("it does not end in {MOST_ROUNDS} rounds"))
+    }
+
+    /// Checks what was done so far.
+    pub(crate) fn look(&self) -> Result<(), String> {
+        rules::runs(&self.fleet, (!self.is_cancelled).then_some(&self.consents), self.interruptions)
     }
 
     /// The person is shown a round, or the open questions of a task.
@@ -138,8 +146,10 @@ impl Client<'_> {
     /// Sends a request as this move says, and then until it has a reply.
     async fn deliver(&mut self, params: &Value, one: Move) -> Result<Value, String> {
         let is_first = params.get("requestState").is_none();
-        // The first request of a task is not repeated: that begins a second task.
-        let is_once = is_first && matches!(self.case.carrier, Carrier::TaskMemory | Carrier::TaskSqlite);
+        // A first request that becomes a task is not repeated: that begins a second one.
+        let becomes_task = self.case.carrier.is_task()
+            || self.case.program.promotes();
+        let is_once = is_first && becomes_task;
         match one.what {
             _ if is_once => {}
             MoveKind::Loses => drop(self.fleet.settled("tools/call", params).await?),

@@ -24,7 +24,6 @@ impl Client<'_> {
     ) -> Result<CallEnd, String> {
         // The keys that were ever shown, with their questions.
         let mut known: BTreeMap<String, ShownAsk> = BTreeMap::new();
-        let mut is_cancelled = false;
         for _ in 0..MOST_READS {
             let one = moves.next().unwrap_or(Move { pause: 6, ..Move::all() });
             sleep(Duration::from_millis(PAUSES[usize::from(one.pause % 8)])).await;
@@ -32,33 +31,33 @@ impl Client<'_> {
                 self.fleet.dies(Death { after: after.into(), takes_effect });
             }
             let task = self.fleet.settled("tasks/get", &json!({"taskId": id})).await?;
-            rules::runs(&self.fleet, &self.consents, self.interruptions)?;
+            self.look()?;
             let task = &task["result"];
             match task["status"].as_str() {
                 Some("completed") => {
                     let text = task["result"]["content"][0]["text"].as_str().unwrap_or_default();
                     let checked = rules::result(self.case, &self.fleet, text);
-                    return match is_cancelled {
+                    return match self.is_cancelled {
                         // Its open questions were cancelled.
                         true => Ok(CallEnd::Cancelled),
                         false => checked.map(|()| CallEnd::Done),
                     };
                 }
-                Some("cancelled") if is_cancelled => return Ok(CallEnd::Cancelled),
+                Some("cancelled") if self.is_cancelled => return Ok(CallEnd::Cancelled),
                 Some("failed") if task["error"]["data"]["reason"] == "outcome_unknown" => {
                     return rules::unknown(self.case, &self.fleet, self.interruptions, &task["error"])
                         .map(|()| CallEnd::Unknown);
                 }
-                Some("failed") if is_cancelled => return Ok(CallEnd::Cancelled),
+                Some("failed") if self.is_cancelled => return Ok(CallEnd::Cancelled),
                 Some("working" | "input_required") => {}
                 _ => return Err(format!("{task}")),
             }
-            if is_cancelled {
+            if self.is_cancelled {
                 continue;
             }
             if matches!(one.what, MoveKind::Cancels) {
                 self.fleet.settled("tasks/cancel", &json!({"taskId": id})).await?;
-                is_cancelled = true;
+                self.is_cancelled = true;
                 continue;
             }
             let asked = task["inputRequests"].as_object().into_iter().flatten();

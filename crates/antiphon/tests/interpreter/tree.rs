@@ -278,6 +278,10 @@ impl Node {
         })
     }
 
+    fn promotes(&self) -> bool {
+        self.any(&|node| matches!(node, Self::IntoTask))
+    }
+
     fn buffers(&self) -> bool {
         let is_buffered = |joined: &Joined| matches!(joined, Joined::Buffered(_));
         self.any(&|node| match node {
@@ -338,6 +342,11 @@ impl Program {
     /// Returns `true` if an attempt of a step may come to no outcome.
     pub(crate) fn retries(&self) -> bool {
         self.any(Node::retries)
+    }
+
+    /// Returns `true` if the call may become a task.
+    pub(crate) fn promotes(&self) -> bool {
+        self.any(Node::promotes)
     }
 
     /// Returns `true` if a branch may wait for another one to begin.
