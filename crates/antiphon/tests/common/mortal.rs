@@ -33,6 +33,9 @@ pub struct Process {
     death: Mutex<Option<Death>>,
     /// The operation, counted from the first one, that is confirmed so much later.
     late: Mutex<Option<(usize, Duration)>>,
+    /// The operation from which on all wait, and for how long; then the moment.
+    stands: Mutex<Option<(usize, Duration)>>,
+    stands_until: Mutex<Option<Instant>>,
     operations: AtomicUsize,
     /// The seed of the pauses of operations; none with 0.
     pauses: AtomicU64,
@@ -70,6 +73,11 @@ impl Process {
     /// Has the confirmation of one operation come late.
     pub fn is_late(&self, operation: usize, by: Duration) {
         *self.late.lock().unwrap() = Some((operation, by));
+    }
+
+    /// Has all operations from this one of those to come wait for so long, together.
+    pub fn stands(&self, operation: usize, time: Duration) {
+        *self.stands.lock().unwrap() = Some((self.operations() + operation, time));
     }
 
     pub fn die(&self) {
@@ -121,10 +129,19 @@ impl Process {
         dies.is_some()
     }
 
+    async fn stand(&self, number: usize) {
+        let stands = *self.stands.lock().unwrap();
+        if let Some((_, time)) = stands.filter(|(first, _)| number >= *first) {
+            let until = *self.stands_until.lock().unwrap().get_or_insert_with(|| Instant::now() + time);
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
     /// Runs an operation that counts.
     async fn run<T>(&self, operation: impl Future<Output = T>) -> T {
         let number = self.operations.fetch_add(1, SeqCst);
         self.pause().await;
+        self.stand(number).await;
         let dies_behind = self.begin().await;
         let result = operation.await;
         if dies_behind {

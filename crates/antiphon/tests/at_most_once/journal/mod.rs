@@ -224,6 +224,12 @@ impl Fleet {
         Self { play, begun: Instant::now(), time, store, world, server, asked: Vec::new(), died: false }
     }
 
+    /// Has the process die at an operation to come.
+    fn dies(&mut self, death: Death) {
+        self.play.death = Some(death);
+        self.world.process.dies(Some(death));
+    }
+
     /// Starts the next process if this one is dead.
     async fn lives(&mut self) {
         if self.world.process.is_dead() {
@@ -237,7 +243,8 @@ impl Fleet {
     /// Sends a request. Returns `None` if the process dies.
     async fn request(&self, method: &str, params: &Value) -> Option<Value> {
         let mut params = params.clone();
-        let mut capabilities = json!({"elicitation": {"form": {}}});
+        let given = params.as_object_mut().and_then(|params| params.remove("capabilities"));
+        let mut capabilities = given.unwrap_or_else(|| json!({"elicitation": {"form": {}}}));
         if self.play.promotes {
             capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
         }
@@ -338,6 +345,7 @@ pub(super) fn limits() -> Limits {
 
 /// The end of a call.
 #[derive(Debug)]
+#[allow(dead_code, reason = "a failed test prints all of it")]
 pub(super) struct Ended {
     pub(super) reply: Value,
     /// What was done, under which key.
