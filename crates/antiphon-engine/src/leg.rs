@@ -29,7 +29,7 @@ pub use observations::Observations;
 pub use pending::PendingAsk;
 pub use setup::{CANCELLED, Delivery, Purpose, Setup};
 pub use slot::{BranchId, Question, SlotId};
-pub use step::StepPoll;
+pub use step::{StepBegin, StepPoll};
 
 use crate::{
     CallSite,
@@ -85,6 +85,12 @@ pub struct Leg {
     ends_soon: bool,
     /// The number of futures that wait for abandoned steps.
     awaited_abandoned_steps: u32,
+    /// The number of steps that wait because nobody can find out their effects.
+    unresolved: u32,
+    /// The number of operations of the store that run, without those of steps.
+    storing: u32,
+    /// The number of notes that are in the state or in the store.
+    written_notes: usize,
     /// True if a new step has begun or a `select` was decided: what follows has never happened before.
     is_past_history: bool,
     /// True if the handler used an answer in this leg that became stale: no new step begins.
@@ -221,12 +227,16 @@ impl Leg {
     #[inline(never)]
     pub fn begin(setup: Setup) -> Self {
         let watches = setup.purpose.watches();
+        let history = match setup.writes_ahead {
+            true => History::of(Vec::new(), None, true),
+            false => History::default(),
+        };
         Self {
             began: setup.now,
             setup,
             call: None,
             status: Status::Running,
-            history: History::default(),
+            history,
             inbox: Vec::new(),
             unanswered: Vec::new(),
             notes: Vec::new(),
@@ -242,6 +252,9 @@ impl Leg {
             anchored: 0,
             ends_soon: false,
             awaited_abandoned_steps: 0,
+            unresolved: 0,
+            storing: 0,
+            written_notes: 0,
             is_past_history: false,
             used_stale_answer: false,
             has_new_answers: false,
@@ -264,12 +277,14 @@ impl Leg {
             .limits
             .state
             .saturating_sub(record.size())
+            .saturating_sub(record.stored.as_ref().map_or(0, |stored| stored.size()))
             .saturating_sub(setup.limits.step_result)
             .saturating_sub(RESERVED_SPACE);
         let place = Box::new_uninit();
         let mut leg = Box::write(place, Self::begin(setup));
         leg.call = Some(call);
-        leg.history = History::of(record.entries);
+        leg.history = History::of(record.entries, record.stored, leg.setup.writes_ahead);
+        leg.written_notes = record.notes.len();
         leg.inbox.reserve_exact(record.received.len() + record.asked.len());
         leg.inbox.extend(record.received.into_iter().map(IncomingAnswer::from));
         (leg.notes, leg.state) = (record.notes, record.state);
@@ -372,7 +387,7 @@ impl Leg {
 
     /// Returns `true` if a step runs.
     pub fn has_running_step(&self) -> bool {
-        self.slots.running() > 0
+        self.slots.running() > 0 || self.storing > 0
     }
 
     /// Returns `true` if the handler's notifications must not be sent: an earlier leg has sent them, or the leg was

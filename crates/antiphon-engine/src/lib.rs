@@ -68,11 +68,12 @@ pub use key::{IntoNumber, StepKey};
 pub use leg::{
     AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, CANCELLED, DeferredWork, Delivery, GraceReason, Leg,
     LegOutput, LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId,
-    StepPoll,
+    StepBegin, StepPoll,
 };
 pub use limits::Limits;
 pub use record::{
     AskRecord, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome, UrlReference,
+    StoredLeg, WriteAhead,
 };
 pub use step_waker::StepWaker;
 pub use stop::StopReason;

@@ -5,9 +5,12 @@
 
 mod codec;
 mod migrate;
+mod stored;
 
 pub use codec::RecordError;
 pub use migrate::{Collision, Migration};
+pub(crate) use stored::{Continuation, Delivered, StepStart, Written, write};
+pub use stored::{StoredLeg, WriteAhead};
 use std::sync::Arc;
 
 use crate::answer::InputResponse;
@@ -64,12 +67,29 @@ pub(crate) enum EntryBody {
         undelivered: bool,
         outcome: StepOutcome,
     },
+    /// A step that has begun and has no outcome, because its process died.
+    Open(Box<OpenStep>),
     Select {
         /// The branch that ended first.
         winner: u8,
     },
     /// A checkpoint that ended a leg.
     Checkpoint,
+}
+
+/// The branches of `select`s around a step, from the outside in: the path of each select, and the number of the branch.
+pub(crate) type Within = Box<[(Arc<str>, u8)]>;
+
+/// A step that has begun and has no outcome.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenStep {
+    /// The number of the last attempt that began.
+    pub(crate) attempt: u32,
+    /// The digest of the input, if the input is part of the step.
+    pub(crate) input: Option<Digest>,
+    /// The path of which the idempotency key is derived: that of the first attempt, before any rename.
+    pub(crate) key_path: Arc<str>,
+    pub(crate) within: Within,
 }
 
 /// The outcome of a step. It is the same on every leg.
@@ -183,13 +203,17 @@ pub struct Record {
     pub(crate) round: u32,
     /// The number of legs that ended with state only.
     pub(crate) state_only: u8,
+    /// The entries of earlier runs of the next leg, from the store. They are not encoded.
+    pub(crate) stored: Option<Box<Continuation>>,
+    /// The questions that the client was asked, if a migration has removed some of them. They are not encoded.
+    pub(crate) asked_before: Option<Box<[Arc<str>]>>,
 }
 
 impl Entry {
     pub(crate) fn kind(&self) -> EntryKind {
         match self.body {
             EntryBody::Answer { .. } => EntryKind::Ask,
-            EntryBody::Step { .. } => EntryKind::Step,
+            EntryBody::Step { .. } | EntryBody::Open(_) => EntryKind::Step,
             EntryBody::Select { .. } => EntryKind::Select,
             EntryBody::Checkpoint => EntryKind::Checkpoint,
         }
@@ -207,6 +231,10 @@ impl Entry {
                         StepOutcome::Failed(failure) => failure.size(),
                         StepOutcome::Abandoned => 0,
                     }
+            }
+            EntryBody::Open(open) => {
+                let within = open.within.iter().map(|(path, _)| path.len() + 4).sum::<usize>();
+                16 + open.key_path.len() + within
             }
             EntryBody::Select { .. } | EntryBody::Checkpoint => 0,
         };
@@ -263,7 +291,31 @@ impl Record {
     /// client counts them too.
     #[must_use]
     pub fn without_history(&self) -> Self {
-        Self { state_only: self.state_only, round: self.round, ..Self::default() }
+        let asked_before = Some(self.asked_paths().cloned().collect());
+        Self { state_only: self.state_only, round: self.round, asked_before, ..Self::default() }
+    }
+
+    /// Returns the paths of the questions that the client was asked in the last round, in their order, also of those that a
+    /// migration has removed.
+    pub fn asked_paths(&self) -> impl Iterator<Item = &Arc<str>> {
+        let (before, now) = match &self.asked_before {
+            Some(before) => (&before[..], &[][..]),
+            None => (&[][..], &self.asked[..]),
+        };
+        before.iter().chain(now.iter().map(|asked| &asked.path))
+    }
+
+    /// Returns the paths of the valid steps that have an outcome.
+    pub fn steps_done(&self) -> Vec<String> {
+        let has_outcome = |entry: &&Entry| {
+            matches!(&entry.body, EntryBody::Step { outcome, .. } if *outcome != StepOutcome::Abandoned)
+        };
+        self.entries.iter().filter(has_outcome).map(|entry| entry.path.to_string()).collect()
+    }
+
+    /// Returns `true` if a step of the record has begun and has no outcome.
+    pub fn has_open_steps(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.body, EntryBody::Open(_)))
     }
 
     /// Returns the estimated size in bytes.

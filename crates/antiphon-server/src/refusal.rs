@@ -34,7 +34,7 @@ use std::{borrow::Cow, time::Duration};
 /// | `UrlsFirst` | -32042 | none; `elicitations` |
 /// | `UserFacing` | -32603 | none: the handler's own text |
 /// | `Internal` | -32603 | none: the cause is in the log |
-/// | `AfterSteps` | as the refusal | as the refusal; `done`, the steps that were done |
+/// | `AfterSteps` | as the refusal | as the refusal; `done`, the completed steps |
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The params do not fit the method.
@@ -87,8 +87,19 @@ pub(crate) enum Refusal {
     Internal,
     /// The record of steps that ran could not leave, and the leg is not run again.
     RecordLost,
-    /// Any other refusal after steps whose record is lost: a new call repeats these steps.
-    AfterSteps { refusal: Box<Self>, done: Vec<String> },
+    /// Any other refusal of a call that has completed these steps.
+    AfterSteps { refusal: Box<Self>, done: Vec<String>, kept: StepsKept },
+}
+
+/// The record of the completed steps of a call that ended with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepsKept {
+    /// No state has them: the first request, sent again, repeats them.
+    Nowhere,
+    /// The state that the client has, or the store, has them.
+    InRecord,
+    /// They are in the record of a task, which is over.
+    InTask,
 }
 
 /// The text for a caller whose answer is not accepted.
@@ -100,20 +111,46 @@ impl Refusal {
         Self::Params(text.into())
     }
 
-    /// Adds the completed steps whose record is lost.
-    pub(crate) fn after_steps(self, done: Vec<String>) -> Self {
+    /// Adds the completed steps of the call.
+    pub(crate) fn after_steps(self, done: Vec<String>, kept: StepsKept) -> Self {
         match self {
-            Self::UrlsFirst(_) => self,
+            Self::UrlsFirst(_) | Self::AfterSteps { .. } => self,
             _ if done.is_empty() => self,
-            refusal => Self::AfterSteps { refusal: Box::new(refusal), done },
+            refusal => Self::AfterSteps { refusal: Box::new(refusal), done, kept },
+        }
+    }
+
+    /// Returns the refusal without the completed steps.
+    pub(crate) fn cause(&self) -> &Self {
+        match self {
+            Self::AfterSteps { refusal, .. } => refusal,
+            refusal => refusal,
+        }
+    }
+
+    /// Returns true if the state that came with the request may still continue the call.
+    fn leaves_the_call_open(&self) -> bool {
+        match self {
+            Self::Limit { name, .. } => *name == "times_asked",
+            Self::Capability { .. }
+            | Self::Scope { .. }
+            | Self::NotApprover
+            | Self::Busy
+            | Self::Codec
+            | Self::StepFailed { .. }
+            | Self::InFlight { .. }
+            | Self::Store => true,
+            _ => false,
         }
     }
 
     /// Returns the refusal of a leg that is not run again. Sending the same request again is then of no use.
     pub(crate) fn of_the_only_run(self) -> Self {
         match self {
-            Self::AfterSteps { refusal, done } if matches!(*refusal, Self::Store | Self::Codec) => {
-                Self::AfterSteps { refusal: Box::new(Self::RecordLost), done }
+            Self::AfterSteps { refusal, done, kept: StepsKept::Nowhere }
+                if matches!(*refusal, Self::Store | Self::Codec) =>
+            {
+                Self::AfterSteps { refusal: Box::new(Self::RecordLost), done, kept: StepsKept::Nowhere }
             }
             refusal => refusal,
         }
@@ -203,28 +240,38 @@ impl Refusal {
             Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
             Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
-            Self::AfterSteps { refusal, done } => refusal.to_error_after(done),
+            Self::AfterSteps { refusal, done, kept } => refusal.to_error_after(refusal.to_error(), done, *kept),
         }
     }
 
-    /// Returns the error of a refusal after these steps, whose record is lost.
-    fn to_error_after(&self, done: &[String]) -> ErrorObject {
+    /// Returns the error of this refusal, with the completed steps and what a repetition would do.
+    pub(crate) fn to_error_after(&self, mut error: ErrorObject, done: &[String], kept: StepsKept) -> ErrorObject {
         let text = match self {
-            Self::StepFailed { path, .. } => format!("The step `{path}` failed for now"),
-            other => other.to_error().message.trim_end_matches('.').to_owned(),
+            Self::StepFailed { path, .. } if kept == StepsKept::Nowhere => {
+                format!("The step `{path}` failed for now")
+            }
+            _ => error.message.trim_end_matches('.').to_owned(),
         };
-        let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
-        let mut error = self.to_error();
-        error.message = format!(
-            "{text}. Completed before that: {}. Sending the first request again repeats these steps.",
-            steps.join(", ")
-        );
+        let next = match kept {
+            StepsKept::Nowhere => "Sending the first request again repeats these steps",
+            StepsKept::InRecord if self.leaves_the_call_open() => {
+                "The last requestState continues this call; a new call repeats these steps"
+            }
+            StepsKept::InRecord | StepsKept::InTask => "A new call repeats these steps",
+        };
+        error.message = format!("{text}. {}. {next}.", completed(done));
         let mut data = error.data.take().unwrap_or_else(|| json!({}));
         if let Value::Object(members) = &mut data {
             members.insert("done".to_owned(), json!(done));
         }
         error.with_data(data)
     }
+}
+
+/// Returns the clause that names completed steps.
+pub(crate) fn completed(done: &[String]) -> String {
+    let steps: Vec<String> = done.iter().map(|path| format!("`{path}`")).collect();
+    format!("Completed before that: {}", steps.join(", "))
 }
 
 fn outcome_unknown(step: Option<&str>) -> ErrorObject {

@@ -31,6 +31,8 @@ pub struct LegOutput {
     pub first_new_step: Option<Arc<str>>,
     /// The paths of all steps that have an outcome, of all legs.
     pub steps_done: Vec<String>,
+    /// The path of a step that has begun, has no outcome, and whose effect is unknown. A result cannot leave then.
+    pub unknown_step: Option<String>,
     /// The paths of recorded steps that this leg did not reach.
     pub unreplayed_steps: Vec<String>,
     /// The observations of the handler.
@@ -171,6 +173,7 @@ impl Leg {
             has_new_entries: history.has_new_entries(),
             first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),
+            unknown_step: history.unknown_step().map(ToOwned::to_owned),
             unreplayed_steps: history.unreplayed_steps(),
             observations: std::mem::take(&mut self.observations),
             record: Record {
@@ -181,6 +184,7 @@ impl Leg {
                 notes: std::mem::take(&mut self.notes),
                 round: self.round,
                 state_only: self.state_only,
+                ..Record::default()
             },
         };
         Box::write(place, output)

@@ -5,14 +5,20 @@
 //!     │ ▲
 //!     │ └ delivery waits here
 //!     ├─ nothing can wake the handler ──▶ AnyTime: delivered when the handler reaches it
-//!     ├─ a step that was never delivered is dropped ──▶ AnyTime, and need not be replayed
 //!     └─ its question changed, or an answer of an earlier round was removed ──▶ Removed (steps: AnyTime)
+//!   Last ─── all entries in order were delivered, as for a new outcome ──▶ delivered
 //! ```
+//!
+//! `Last` are steps that ended, and whose outcome the handler has not received. Once the handler has reached such a step, it may
+//! drop the step, and new steps need not wait for it.
+//!
+//! With a store, the deliveries of this leg are also written to the store, in their order: before each effect that may depend on
+//! them, and up to the winner of a select before the select resolves.
 
 use super::slot::SlotId;
 use crate::{
     CallSite,
-    record::{Entry, EntryBody, EntryKind, StepOutcome},
+    record::{Continuation, Delivered, Entry, EntryBody, EntryKind, OpenStep, StepOutcome, Within},
 };
 use antiphon_seal::Digest;
 use std::collections::HashMap;
@@ -24,16 +30,18 @@ const LINEAR_SEARCH_MAX: usize = 64;
 /// entries in their order.
 const SEARCHED_FIRST: usize = 4;
 
-/// The entries of earlier legs in their order, then those of this leg.
+/// The entries of earlier legs in their order, those of earlier runs of this leg, then those of this run.
 #[derive(Debug, Default)]
 pub(super) struct History {
     items: Vec<HistoryItem>,
+    /// The number of entries that came with the state: the client has them.
+    sealed_len: usize,
     /// The index of the last entry of each path. Built when a search among more than [`LINEAR_SEARCH_MAX`] entries needs
     /// it.
     last_of: HashMap<Arc<str>, usize>,
     /// The number of entries in `last_of`: all, or none.
     indexed: usize,
-    /// The number of entries from earlier legs.
+    /// The number of entries from earlier legs and earlier runs of this leg.
     old_len: usize,
     /// The index of the old entry that is delivered next.
     next: usize,
@@ -43,6 +51,12 @@ pub(super) struct History {
     /// The number of old refusals that were not delivered.
     unreplayed_refusals: usize,
     size: usize,
+    /// The deliveries of this leg that are not in the store, as indexes, in their order. Kept if the leg has a store.
+    unwritten: Option<Vec<usize>>,
+    /// The number of deliveries of this leg before these.
+    written: u32,
+    /// The last attempts of steps that failed in earlier runs of this leg, by path.
+    failed: Vec<(Arc<str>, u32)>,
 }
 
 #[derive(Debug)]
@@ -57,6 +71,10 @@ struct HistoryItem {
     optional: bool,
     /// True if the entry was recorded while the handler unwound.
     unwinding: bool,
+    /// True if the end of the step is a record of its own in the store.
+    is_stored: bool,
+    /// The branches around an undelivered step.
+    within: Within,
     /// The index of the entry before with the same path, once the path is in `last_of`.
     previous: Option<usize>,
 }
@@ -65,6 +83,7 @@ struct HistoryItem {
 enum DeliveryOrder {
     InOrder,
     AnyTime,
+    Last,
     Removed,
 }
 
@@ -90,28 +109,60 @@ impl HistoryItem {
 }
 
 impl History {
-    pub(super) fn of(entries: Vec<Entry>) -> Self {
+    /// Returns the history of a leg with these entries. `stored` are those of earlier runs of the leg; `is_written` is true if the
+    /// deliveries of this run are written to the store.
+    pub(super) fn of(entries: Vec<Entry>, stored: Option<Box<Continuation>>, is_written: bool) -> Self {
         let mut history = Self { items: Vec::with_capacity(entries.len() + 2), ..Self::default() };
         for entry in entries {
-            let stale = matches!(entry.body, EntryBody::Step { stale: true, .. });
-            history.push(entry, None);
-            if let Some(item) = history.items.last_mut() {
-                if stale || item.is_abandoned() {
-                    item.order = DeliveryOrder::AnyTime;
-                }
-                history.unreplayed_steps += usize::from(item.is_unreplayed_step());
-                history.unreplayed_refusals += usize::from(item.is_unreplayed_refusal());
-            }
+            history.push_old(entry, Within::default());
         }
+        history.sealed_len = history.items.len();
+        if let Some(stored) = stored {
+            let Continuation { entries, deliveries, failed } = *stored;
+            for (entry, within) in entries {
+                history.push_old(entry, within);
+            }
+            (history.written, history.failed) = (deliveries, failed);
+        }
+        history.unwritten = is_written.then(Vec::new);
         history.old_len = history.items.len();
         history.advance();
         history
     }
 
+    fn push_old(&mut self, entry: Entry, within: Within) {
+        let (stale, undelivered) = match entry.body {
+            EntryBody::Step { stale, undelivered, .. } => (stale, undelivered),
+            _ => (false, false),
+        };
+        self.push(entry, None);
+        let Some(item) = self.items.last_mut() else { return };
+        item.within = within;
+        item.is_stored = undelivered;
+        if stale || item.is_abandoned() {
+            item.order = DeliveryOrder::AnyTime;
+        } else if undelivered {
+            item.order = DeliveryOrder::Last;
+        }
+        self.unreplayed_steps += usize::from(item.is_unreplayed_step());
+        self.unreplayed_refusals += usize::from(item.is_unreplayed_refusal());
+    }
+
     /// Records an outcome of this leg. The handler receives it now or never.
     pub(super) fn record(&mut self, entry: Entry, site: CallSite) {
         self.delivered += 1;
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.push(self.items.len());
+        }
         self.push(entry, Some((self.delivered, site)));
+    }
+
+    /// Records the outcome of a step that ran in this leg. With a store, its end is a record of its own.
+    pub(super) fn record_end(&mut self, entry: Entry, site: CallSite) {
+        self.record(entry, site);
+        if let Some(item) = self.items.last_mut() {
+            item.is_stored = self.unwritten.is_some();
+        }
     }
 
     /// Records a step that was dropped while the handler unwound.
@@ -140,6 +191,8 @@ impl History {
             waiting: None,
             optional: false,
             unwinding: false,
+            is_stored: false,
+            within: Within::default(),
             previous: None,
         };
         self.items.push(item);
@@ -196,9 +249,37 @@ impl History {
         at == self.next || self.items[at].order == DeliveryOrder::AnyTime
     }
 
+    /// Returns `true` if the entry is due as soon as all entries in order were delivered.
+    pub(super) fn is_last(&self, at: usize) -> bool {
+        self.items[at].order == DeliveryOrder::Last
+    }
+
     /// Sets the future that is woken when the entry is due.
     pub(super) fn set_waiting(&mut self, at: usize, slot: Option<SlotId>) {
-        self.items[at].waiting = slot;
+        self.change(at, |item| {
+            item.waiting = slot;
+            // The handler has reached the step, and is on the path of the run before. There it has not received the outcome
+            // either.
+            item.optional |= item.order == DeliveryOrder::Last;
+        });
+    }
+
+    /// Returns the step at this place, if it has begun and has no outcome.
+    pub(super) fn open_step(&self, at: usize) -> Option<&OpenStep> {
+        match &self.items[at].entry.body {
+            EntryBody::Open(open) => Some(open),
+            _ => None,
+        }
+    }
+
+    /// Lets the entries behind an open step be delivered, although the step does not begin again.
+    pub(super) fn pass(&mut self, at: usize) {
+        self.change(at, |item| (item.waiting, item.optional, item.order) = (None, true, DeliveryOrder::AnyTime));
+    }
+
+    /// Returns the last attempt of a step that failed in an earlier run of this leg.
+    pub(super) fn failed_attempts(&self, path: &str) -> u32 {
+        self.failed.iter().find(|(of, _)| **of == *path).map_or(0, |(_, attempt)| *attempt)
     }
 
     /// Notes that a question was dropped before it received its recorded answer. The handler has still asked it.
@@ -206,13 +287,13 @@ impl History {
         self.change(at, |item| (item.waiting, item.optional) = (None, true));
     }
 
-    /// Notes that a step was dropped before it received its recorded outcome. The path is the same only if the handler
-    /// never received the outcome: two steps that ended after the end of a leg were not delivered, and the outcome of
-    /// the first one may make the handler drop the second one.
+    /// Notes that a step was dropped before it received its recorded outcome, or before it began again. The path is the same
+    /// only if the handler never received the outcome: of two steps that ended and were not delivered, the outcome of the first
+    /// one may make the handler drop the second one.
     pub(super) fn give_up_step(&mut self, at: usize) {
         self.change(at, |item| {
             item.waiting = None;
-            if matches!(item.entry.body, EntryBody::Step { undelivered: true, .. }) {
+            if matches!(item.entry.body, EntryBody::Step { undelivered: true, .. } | EntryBody::Open(_)) {
                 (item.optional, item.order) = (true, DeliveryOrder::AnyTime);
             }
         });
@@ -222,12 +303,41 @@ impl History {
     pub(super) fn deliver(&mut self, at: usize, site: CallSite) {
         self.delivered += 1;
         let delivered = Some((self.delivered, site));
-        self.change(at, |item| {
+        let is_new = self.change(at, |item| {
             (item.delivered, item.waiting) = (delivered, None);
-            if let EntryBody::Step { undelivered, .. } = &mut item.entry.body {
-                *undelivered = false;
+            match &mut item.entry.body {
+                EntryBody::Step { undelivered, .. } => std::mem::take(undelivered),
+                _ => false,
             }
         });
+        if let Some(unwritten) = self.unwritten.as_mut().filter(|_| is_new) {
+            unwritten.push(at);
+        }
+    }
+
+    /// Returns the number of the first delivery that is not in the store, and the deliveries from there on.
+    pub(super) fn unwritten(&self) -> (u32, impl ExactSizeIterator<Item = Delivered<'_>>) {
+        let unwritten = self.unwritten.as_deref().unwrap_or_default().iter().map(|at| {
+            let item = &self.items[*at];
+            match item.order {
+                DeliveryOrder::Removed => Delivered::Removed,
+                // The record of its end has its outcome.
+                _ if item.is_stored && !item.is_abandoned() && *at >= self.sealed_len => {
+                    Delivered::Step(&item.entry.path)
+                }
+                _ => Delivered::Entry(&item.entry),
+            }
+        });
+        (self.written, unwritten)
+    }
+
+    /// Notes that this number of deliveries is in the store.
+    pub(super) fn written(&mut self, deliveries: u32) {
+        let new = deliveries.saturating_sub(self.written);
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.drain(..unwritten.len().min(new as usize));
+            self.written = self.written.max(deliveries);
+        }
     }
 
     fn change<R>(&mut self, at: usize, change: impl FnOnce(&mut HistoryItem) -> R) -> R {
@@ -292,6 +402,8 @@ impl History {
                     item.order = DeliveryOrder::AnyTime;
                     waiting.extend(item.waiting);
                 }
+                // Its effect is as unknown as before.
+                EntryBody::Open(_) => {}
                 EntryBody::Answer { .. } | EntryBody::Select { .. } => {
                     waiting.extend(item.waiting.take());
                     self.remove_entry(at);
@@ -302,12 +414,39 @@ impl History {
         (waiting, was_used)
     }
 
-    /// Returns the digest of the input, the outcome and the staleness of a step.
-    pub(super) fn step(&self, at: usize) -> Option<(Option<Digest>, &StepOutcome, bool)> {
+    /// Returns the digest of the input, the outcome if there is one, and the staleness of a step.
+    pub(super) fn step(&self, at: usize) -> Option<(Option<Digest>, Option<&StepOutcome>, bool)> {
         match &self.items[at].entry.body {
-            EntryBody::Step { input, outcome, stale, .. } => Some((*input, outcome, *stale)),
+            EntryBody::Step { input, outcome, stale, .. } => Some((*input, Some(outcome), *stale)),
+            EntryBody::Open(open) => Some((open.input, None, false)),
             _ => None,
         }
+    }
+
+    /// Returns a step that has begun, has no outcome, and whose effect somebody may still need: no select has dropped its branch.
+    pub(super) fn unknown_step(&self) -> Option<&str> {
+        let unknown = self.items.iter().filter(|item| {
+            matches!(item.entry.body, EntryBody::Open(_)) && item.order != DeliveryOrder::Removed
+        });
+        unknown.into_iter().find(|item| !self.is_lost(item)).map(|item| &*item.entry.path)
+    }
+
+    /// Returns an open step that the handler has not reached.
+    pub(super) fn unreached_open_step(&self) -> Option<&str> {
+        let open = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
+        open.map(|item| &item.entry).find(|entry| matches!(entry.body, EntryBody::Open(_))).map(|entry| &*entry.path)
+    }
+
+    /// Returns `true` if another branch has won a select around the step.
+    fn is_lost(&self, item: &HistoryItem) -> bool {
+        let within = match &item.entry.body {
+            EntryBody::Open(open) => &open.within,
+            _ => &item.within,
+        };
+        within.iter().any(|(path, branch)| {
+            let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
+            selects.filter_map(|item| item.entry.winner()).any(|(of, winner)| of == *path && winner != *branch)
+        })
     }
 
     pub(super) fn has_unreplayed_steps(&self) -> bool {
@@ -343,24 +482,26 @@ impl History {
         })
     }
 
-    /// Returns `true` if this leg has recorded an entry.
+    /// Returns `true` if this leg, in any of its runs, has recorded an outcome: the client does not have it.
     pub(super) fn has_new_entries(&self) -> bool {
-        self.items[self.old_len..].iter().any(|item| item.order != DeliveryOrder::Removed)
+        let is_outcome = |item: &HistoryItem| !matches!(item.entry.body, EntryBody::Open(_));
+        let new = &self.items[self.sealed_len..];
+        new.iter().any(|item| item.order != DeliveryOrder::Removed && is_outcome(item))
     }
 
     /// Returns the paths of the valid steps of all legs that have an outcome.
     pub(super) fn steps_done(&self) -> impl Iterator<Item = &str> {
         let done = self.items.iter().filter(|item| {
             item.order != DeliveryOrder::Removed
-                && item.entry.kind() == EntryKind::Step
+                && matches!(item.entry.body, EntryBody::Step { .. })
                 && !item.is_abandoned()
         });
         done.map(|item| &*item.entry.path)
     }
 
-    /// Returns the path of the first step that this leg recorded.
+    /// Returns the path of the first step that this leg, in any of its runs, has recorded.
     pub(super) fn first_new_step(&self) -> Option<&str> {
-        let new = self.items[self.old_len..].iter().filter(|item| item.order != DeliveryOrder::Removed);
+        let new = self.items[self.sealed_len..].iter().filter(|item| item.order != DeliveryOrder::Removed);
         new.map(|item| &item.entry).find(|entry| entry.kind() == EntryKind::Step).map(|entry| &*entry.path)
     }
 
@@ -379,6 +520,7 @@ impl History {
                 EntryBody::Answer { digest, .. } => format!("answer {path} {digest:?} {state}"),
                 EntryBody::Step { input: Some(input), .. } => format!("step {path} {input:?} {state}"),
                 EntryBody::Step { .. } => format!("step {path} {state}"),
+                EntryBody::Open(_) => format!("step {path} without an outcome {state}"),
                 EntryBody::Select { winner } => format!("select {path} branch {winner} {state}"),
                 EntryBody::Checkpoint => format!("checkpoint {path} {state}"),
             }
@@ -386,8 +528,16 @@ impl History {
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the valid entries: the delivered ones in the order of delivery, then the others.
-    pub(super) fn into_entries(self) -> Vec<Entry> {
+    /// Returns the valid entries: the delivered ones in the order of delivery, then the others. No entry is forgotten, whether the
+    /// handler has reached it or not.
+    pub(super) fn into_entries(mut self) -> Vec<Entry> {
+        for at in self.sealed_len..self.old_len {
+            let item = &self.items[at];
+            let is_open = matches!(item.entry.body, EntryBody::Open(_));
+            if (is_open || item.delivered.is_none()) && self.is_lost(item) {
+                self.items[at].abandon();
+            }
+        }
         let mut items = self.items;
         items.retain(|item| item.order != DeliveryOrder::Removed);
         let place = |item: &HistoryItem| item.delivered.map_or(u32::MAX, |(place, _)| place);
@@ -399,6 +549,17 @@ impl History {
 }
 
 impl HistoryItem {
+    /// Makes a step abandoned that has no outcome, or whose outcome was not delivered.
+    fn abandon(&mut self) {
+        let input = match &self.entry.body {
+            EntryBody::Step { input, .. } => *input,
+            EntryBody::Open(open) => open.input,
+            _ => return,
+        };
+        self.entry.body =
+            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+    }
+
     fn size(&self) -> usize {
         if self.order == DeliveryOrder::Removed { 0 } else { self.entry.size() }
     }

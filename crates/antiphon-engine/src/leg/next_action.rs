@@ -137,7 +137,7 @@ impl Leg {
         waited: Option<GraceReason>,
     ) -> NextAction {
         let leaves = self.leaves();
-        if self.has_running_step() && !leaves {
+        if self.has_running_step() && !leaves || self.storing > 0 {
             return NextAction::Wait;
         }
         if !leaves
@@ -203,12 +203,20 @@ impl Leg {
         if self.slots.asking() > 0 {
             return NextAction::Wait;
         }
+        if let Some(path) = self.unresolved_step() {
+            self.stop(StopReason::OutcomeUnknown { path });
+            return NextAction::End;
+        }
         if !self.held.is_empty() {
             let unreplayed = self.history.unreplayed_steps();
             if !unreplayed.is_empty() && self.setup.lenient {
                 self.history.make_steps_optional();
                 self.deferred.events.push(super::LogEvent::UnreplayedSteps { paths: unreplayed });
                 return if self.release_steps() { NextAction::PollAgain } else { self.nothing_wakes() };
+            }
+            if let Some(path) = self.history.unreached_open_step().map(ToOwned::to_owned) {
+                self.stop(StopReason::OutcomeUnknown { path });
+                return NextAction::End;
             }
             match self.unreplayed_refusal() {
                 _ if !unreplayed.is_empty() => {
@@ -235,7 +243,9 @@ impl Leg {
 
     /// Returns `true` if a future may wait for the replay of entries.
     fn waits_for_record(&self) -> bool {
-        (!self.history.is_replayed() && !self.slots.is_empty()) || self.awaited_abandoned_steps > 0
+        (!self.history.is_replayed() && !self.slots.is_empty())
+            || self.awaited_abandoned_steps > 0
+            || self.unresolved > 0
     }
 
     /// Stops waiting for the next entry in order.

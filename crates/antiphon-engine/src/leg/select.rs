@@ -23,11 +23,14 @@ impl Leg {
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
         let branch = self.context.branch;
+        let select = path.clone();
         let id = self.slots.add(path, site, branch, SlotState::Select(phase));
         if let Some(at) = recorded {
             self.history.set_waiting(at, Some(id));
         }
-        Some((id, self.slots.branches().add_below(branch, branches)))
+        // A select has at most four branches.
+        let branches = u8::try_from(branches).unwrap_or(u8::MAX);
+        Some((id, self.slots.branches().add_below(branch, branches, &select)))
     }
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {

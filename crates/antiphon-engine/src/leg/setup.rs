@@ -1,5 +1,7 @@
 //! The settings of a leg.
 
+#[cfg(doc)]
+use super::Leg;
 use crate::{limits::Limits, record::Migration};
 
 /// The way in which an answer reaches the handler.
@@ -46,6 +48,10 @@ pub struct Setup {
     pub refuse_step: bool,
     /// The time at which the leg begins, in Unix seconds.
     pub now: u64,
+    /// True if the leg writes its deliveries to a store: [`Leg::write_ahead`].
+    pub writes_ahead: bool,
+    /// The version of the tool.
+    pub version: u32,
 }
 
 /// The code of a step that did not run, because the task was cancelled.

@@ -185,7 +185,11 @@ pub(super) enum StepPhase {
         round: u32,
         /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
         root_poll: Option<u64>,
+        /// The entry of the step, if it has begun in an earlier run too.
+        open: Option<usize>,
     },
+    /// A step that has begun in an earlier run, and whose effect nobody can find out. Its entry has this index. It never resolves.
+    Unresolved(usize),
     /// An earlier leg dropped the step while it ran. The step never resolves.
     Abandoned,
 }

@@ -1,7 +1,10 @@
 //! The slots of all awaited futures of a leg, and the branches of `select`.
 
 use super::slot::{BranchId, Slot, SlotId, SlotState, SlotWaker, StepPhase};
-use crate::{CallSite, record::EntryKind};
+use crate::{
+    CallSite,
+    record::{EntryKind, Within},
+};
 use std::{collections::HashMap, mem, sync::Arc};
 
 /// The maximum number of slots that are searched without an index.
@@ -130,6 +133,11 @@ impl Slots {
         self.branches.get(branch).running > 0
     }
 
+    /// Returns the selects around a branch, from the outside in, each with the number of its branch.
+    pub(super) fn within(&self, branch: BranchId) -> Within {
+        self.branches.within(branch)
+    }
+
     /// Returns the number of steps that run.
     pub(super) fn running(&self) -> usize {
         self.branches.root.running as usize
@@ -177,6 +185,8 @@ pub(super) struct Branches {
 #[derive(Debug, Default)]
 struct Branch {
     parent: BranchId,
+    /// The path of the select, and the number of the branch in it.
+    of: Option<(Arc<str>, u8)>,
     abandoned: bool,
     running: u32,
     asking: u32,
@@ -197,12 +207,24 @@ impl Branches {
         }
     }
 
-    /// Adds `count` branches below a branch. Returns the first one.
-    pub(super) fn add_below(&mut self, parent: BranchId, count: usize) -> BranchId {
+    fn within(&self, mut id: BranchId) -> Within {
+        let mut within = Vec::new();
+        while id != BranchId::ROOT {
+            let branch = self.get(id);
+            within.extend(branch.of.clone());
+            id = branch.parent;
+        }
+        within.reverse();
+        within.into()
+    }
+
+    /// Adds the branches of a select below a branch: at most 255. Returns the first one.
+    pub(super) fn add_below(&mut self, parent: BranchId, count: u8, select: &Arc<str>) -> BranchId {
         let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
         // A parent always has a lower number, so every path to the root ends.
         let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
-        self.inner.extend((0..count).map(|_| Branch { parent, ..Branch::default() }));
+        let branch = |number| Branch { parent, of: Some((select.clone(), number)), ..Branch::default() };
+        self.inner.extend((0..count).map(branch));
         first
     }
 

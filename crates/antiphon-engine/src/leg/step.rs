@@ -8,7 +8,7 @@ use super::{
 use crate::{
     CallSite,
     key::split_scope,
-    record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
+    record::{Entry, EntryBody, EntryKind, OpenStep, StepFailure, StepOutcome, StepStart, WriteAhead, Written, write},
     step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
@@ -22,8 +22,22 @@ pub enum StepPoll {
     Pending,
     /// The recorded outcome of an earlier leg, or of a step that does not run because the task was cancelled.
     Recorded(StepOutcome),
-    /// The step begins: the caller polls the body with this waker. The text is the idempotency key.
-    Run(Arc<StepWaker>, String),
+    /// The step begins.
+    Run(StepBegin),
+}
+
+/// A step that begins.
+#[derive(Debug)]
+pub struct StepBegin {
+    /// The waker with which the caller polls the body.
+    pub wake: Arc<StepWaker>,
+    /// The idempotency key.
+    pub key: String,
+    /// The number of attempts that have begun before.
+    pub attempts: u32,
+    /// True if nobody knows whether the last of these attempts had its effect. The caller finds out before the body runs, or runs
+    /// it again.
+    pub is_interrupted: bool,
 }
 
 impl Leg {
@@ -32,7 +46,7 @@ impl Leg {
         let Recorded(recorded) = self.find_recorded(EntryKind::Step, &path, site)?;
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
-            Some((_, (_, StepOutcome::Abandoned, _))) => {
+            Some((_, (_, Some(StepOutcome::Abandoned), _))) => {
                 self.awaited_abandoned_steps += 1;
                 StepPhase::Abandoned
             }
@@ -66,8 +80,9 @@ impl Leg {
         Some(id)
     }
 
-    /// Polls a step that does not run yet.
-    pub fn poll_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
+    /// Polls a step that does not run yet. `can_resolve` is true if the caller can find out whether an interrupted attempt had its
+    /// effect, or may run the step again.
+    pub fn poll_step(&mut self, id: SlotId, waker: &Waker, can_resolve: bool) -> StepPoll {
         if self.is_over() {
             return StepPoll::Pending;
         }
@@ -75,10 +90,16 @@ impl Leg {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let SlotState::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
         match phase {
-            StepPhase::Recorded(at) if self.history.is_due(*at) => {
+            StepPhase::Recorded(at)
+                if self.history.is_due(*at) || self.poll.is_replayed && self.history.is_last(*at) =>
+            {
                 let (at, site) = (*at, slot.site);
-                let Some((_, outcome, _)) = self.history.step(at) else { return StepPoll::Pending };
-                let outcome = outcome.clone();
+                let outcome = match self.history.step(at) {
+                    Some((_, Some(outcome), _)) => outcome.clone(),
+                    Some((_, None, _)) if can_resolve => return self.begin_step(id, waker, Some(at)),
+                    Some((_, None, _)) => return self.leave_open(id, at, waker),
+                    None => return StepPoll::Pending,
+                };
                 self.observations.note_outcome(&outcome);
                 self.history.deliver(at, site);
                 self.remove(id, true);
@@ -92,19 +113,21 @@ impl Leg {
             }
             StepPhase::Held if self.may_begin(&slot.path, self.poll.is_replayed) => {
                 self.held.retain(|held| *held != id);
-                return self.begin_step(id, waker);
+                return self.begin_step(id, waker, None);
             }
             StepPhase::Released if self.may_begin(&slot.path, self.poll.is_replayed) => {
-                return self.begin_step(id, waker);
+                return self.begin_step(id, waker, None);
             }
             StepPhase::Released => {
                 self.set_phase(id, StepPhase::Held);
                 self.held.push(id);
             }
+            StepPhase::Recorded(at) if self.history.is_last(*at) => self.wait_for_replay(id),
             StepPhase::Recorded(_)
             | StepPhase::Held
             | StepPhase::Anchored
             | StepPhase::Running { .. }
+            | StepPhase::Unresolved(_)
             | StepPhase::Abandoned => {}
         }
         self.register(id, waker);
@@ -141,7 +164,18 @@ impl Leg {
         self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
     }
 
-    fn begin_step(&mut self, id: SlotId, waker: &Waker) -> StepPoll {
+    /// Waits without an end for a step whose effect nobody can find out.
+    fn leave_open(&mut self, id: SlotId, at: usize, waker: &Waker) -> StepPoll {
+        self.set_phase(id, StepPhase::Unresolved(at));
+        self.unresolved += 1;
+        self.history.pass(at);
+        self.advance();
+        self.register(id, waker);
+        StepPoll::Pending
+    }
+
+    /// Begins a new step, or one again that has begun in an earlier run: `open` is its entry.
+    fn begin_step(&mut self, id: SlotId, waker: &Waker, open: Option<usize>) -> StepPoll {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let path = slot.path.clone();
         if self.setup.purpose == Purpose::DryRun {
@@ -149,7 +183,7 @@ impl Leg {
             self.stop(StopReason::Author(format!("the step `{path}` does not run in a dry run")));
             return StepPoll::Pending;
         }
-        if self.setup.refuse_step {
+        if self.setup.refuse_step && open.is_none() {
             return self.refuse_step(id);
         }
         if self.setup.anchor && self.setup.delivery == Delivery::NextLeg {
@@ -164,6 +198,11 @@ impl Leg {
         let reserved =
             (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(RESERVED_SPACE);
         if self.history.size().saturating_add(reserved) > limits.state {
+            if open.is_some() {
+                let text = format!("The record of this call has no space for the step `{path}`");
+                self.stop(StopReason::Limit { name: "state", text });
+                return StepPoll::Pending;
+            }
             // A running step that ends frees its reserved space.
             self.set_phase(id, StepPhase::Held);
             self.held_for_space.push(id);
@@ -171,18 +210,76 @@ impl Leg {
             return StepPoll::Pending;
         }
         let Some(call) = &self.call else { return StepPoll::Pending };
-        let (scope, key) = split_scope(&path);
+        let entry = open.and_then(|at| self.history.open_step(at));
+        let (attempts, is_interrupted) = match entry {
+            Some(open) => (open.attempt, true),
+            None => (self.history.failed_attempts(&path), false),
+        };
+        let (scope, key) = split_scope(entry.map_or(&path, |open| &open.key_path));
         let key = call.secret().idempotency_key(scope, key);
         let wake = StepWaker::new();
+        if let Some(at) = open {
+            // The entries behind it may be delivered while it runs, as in the run before.
+            let site = self.slots.get(id).map_or(std::panic::Location::caller(), |slot| slot.site);
+            self.history.deliver(at, site);
+            self.advance();
+        }
         self.set_phase(
             id,
-            StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None },
+            StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None, open },
         );
         let branch = self.context.branch;
         self.slots.branches().add(branch, Counter::Running, 1);
         self.running.push(id);
         self.is_past_history = true;
-        StepPoll::Run(wake, key)
+        StepPoll::Run(StepBegin { wake, key, attempts, is_interrupted })
+    }
+
+    /// Returns the text to store before this attempt of a step begins: everything that the handler has received up to here, and
+    /// the start of the step. `None` if the leg has no store.
+    pub fn write_ahead_of_step(&self, path: &str, attempt: u32) -> Option<WriteAhead> {
+        let slot = self.slots.find(EntryKind::Step, path)?;
+        let SlotState::Step { input, phase: StepPhase::Running { open, round, .. } } = &slot.state else {
+            return None;
+        };
+        let open = open.and_then(|at| self.history.open_step(at));
+        let key_path = open.map_or(&slot.path, |open| &open.key_path).clone();
+        let within = self.slots.within(slot.branch);
+        let open = OpenStep { attempt, input: *input, key_path, within };
+        self.write(Some(&StepStart { path: slot.path.clone(), round: *round, open }))
+    }
+
+    /// Returns the text to store before anything else happens that depends on the deliveries up to here; `None` if the store has
+    /// them all, or the leg has no store.
+    pub fn write_ahead(&self) -> Option<WriteAhead> {
+        let (_, deliveries) = self.history.unwritten();
+        if deliveries.len() == 0 && self.notes.len() <= self.written_notes {
+            return None;
+        }
+        self.write(None)
+    }
+
+    fn write(&self, step: Option<&StepStart>) -> Option<WriteAhead> {
+        if !self.setup.writes_ahead {
+            return None;
+        }
+        let (first, deliveries) = self.history.unwritten();
+        let count = first.saturating_add(u32::try_from(deliveries.len()).unwrap_or(u32::MAX));
+        let notes = self.notes.get(self.written_notes..).unwrap_or_default();
+        // The parts were made or decoded here: there is nothing in them that cannot be written.
+        let text = write(self.setup.version, first, deliveries, notes, step).ok()?;
+        Some(WriteAhead::new(Written { deliveries: count, notes: self.notes.len() }, text))
+    }
+
+    /// Notes that a text is in the store.
+    pub fn written(&mut self, text: &WriteAhead) {
+        self.history.written(text.written.deliveries);
+        self.written_notes = self.written_notes.max(text.written.notes).min(self.notes.len());
+    }
+
+    /// Notes that an operation of the store has begun, or ended, without which the leg does not end.
+    pub fn store_operation(&mut self, begins: bool) {
+        self.storing = if begins { self.storing + 1 } else { self.storing.saturating_sub(1) };
     }
 
     /// Records that a step did not run, because the task was cancelled. Later steps run: they compensate.
@@ -230,19 +327,22 @@ impl Leg {
     /// Records the outcome of a step. Returns `true` if the handler receives the outcome.
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
-        let Some((slot, input, round)) = self.stop_running(id) else { return false };
+        let Some(Stopped { slot, input, round, open }) = self.stop_running(id) else { return false };
+        open.into_iter().for_each(|at| self.history.remove_entry(at));
         self.observations.note_outcome(&outcome);
         // The handler never receives this outcome in this leg, so later legs must not deliver it either.
         let outcome =
             if self.slots.is_abandoned_branch(slot.branch) { StepOutcome::Abandoned } else { outcome };
         let body = EntryBody::Step { input, stale: false, undelivered: !goes_on, outcome };
-        self.history.record(Entry { path: slot.path, round, body }, slot.site);
+        self.history.record_end(Entry { path: slot.path, round, body }, slot.site);
         goes_on
     }
 
     /// Stops the leg because a step ended without an outcome.
     pub fn fail_step(&mut self, id: SlotId, cause: String) {
-        if let Some((slot, ..)) = self.stop_running(id) {
+        if let Some(Stopped { slot, open, .. }) = self.stop_running(id) {
+            // The attempt that was interrupted has had no effect, as this one.
+            open.into_iter().for_each(|at| self.history.remove_entry(at));
             self.stop(StopReason::StepFailed { path: slot.path.to_string(), cause });
         }
     }
@@ -259,18 +359,18 @@ impl Leg {
         self.diverged(path, "its recorded result does not decode as its present type");
     }
 
-    fn stop_running(&mut self, id: SlotId) -> Option<(Slot, Option<Digest>, u32)> {
+    fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
         let slot = self.remove(id, true)?;
-        let SlotState::Step { input, phase: StepPhase::Running { wake, round, .. } } = &slot.state else {
+        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, .. } } = &slot.state else {
             return None;
         };
-        let (input, round) = (*input, *round);
+        let (input, round, open) = (*input, *round, *open);
         self.deferred.drops.extend(wake.end());
         self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
         // The space of the step that ended is free again.
         self.held.append(&mut self.held_for_space);
-        Some((slot, input, round))
+        Some(Stopped { slot, input, round, open })
     }
 
     /// Releases the slot of a future that resolved or was dropped. `unwinding` is true if the handler panics.
@@ -285,10 +385,11 @@ impl Leg {
     /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
     /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
-        let Some((slot, input, round)) = self.stop_running(id) else { return };
+        let Some(Stopped { slot, input, round, open }) = self.stop_running(id) else { return };
         if !matches!(self.status, Status::Running) {
             return;
         }
+        open.into_iter().for_each(|at| self.history.remove_entry(at));
         let path = slot.path.to_string();
         let body =
             EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
@@ -324,7 +425,12 @@ impl Leg {
         match phase {
             StepPhase::Recorded(at) => {
                 self.history.give_up_step(*at);
+                self.after_replay.retain(|waiting| *waiting != id);
                 self.advance();
+            }
+            StepPhase::Unresolved(at) => {
+                self.unresolved = self.unresolved.saturating_sub(1);
+                self.abandon_open(*at, slot);
             }
             StepPhase::Abandoned => {
                 self.awaited_abandoned_steps = self.awaited_abandoned_steps.saturating_sub(1)
@@ -340,6 +446,28 @@ impl Leg {
             StepPhase::Anchored => self.anchored = self.anchored.saturating_sub(1),
             StepPhase::Running { .. } => {}
         }
+    }
+
+    /// Records a step as abandoned whose effect nobody could find out: the handler does not need it any more.
+    fn abandon_open(&mut self, at: usize, slot: &Slot) {
+        if !matches!(self.status, Status::Running) {
+            return;
+        }
+        let SlotState::Step { input, .. } = &slot.state else { return };
+        let (input, round) = (*input, self.history.entry(at).round);
+        self.history.remove_entry(at);
+        let body =
+            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+        self.history.record(Entry { path: slot.path.clone(), round, body }, slot.site);
+    }
+
+    /// Returns the path of a step whose effect nobody can find out, and for which the handler waits.
+    pub(super) fn unresolved_step(&self) -> Option<String> {
+        if self.unresolved == 0 {
+            return None;
+        }
+        let waits = |slot: &&Slot| matches!(slot.state, SlotState::Step { phase: StepPhase::Unresolved(_), .. });
+        self.slots.iter().map(|(_, slot)| slot).find(waits).map(|slot| slot.path.to_string())
     }
 
     /// Wakes the new steps that may begin. Returns `true` if there are any.
@@ -387,6 +515,15 @@ impl Leg {
         }
         stalled
     }
+}
+
+/// A step that does not run any more.
+struct Stopped {
+    slot: Slot,
+    input: Option<Digest>,
+    round: u32,
+    /// The entry of the step, if it has begun in an earlier run too.
+    open: Option<usize>,
 }
 
 /// The common state of the running steps of a leg.

@@ -5,8 +5,8 @@
 //! ```
 
 use super::{
-    AskRecord, Entry, EntryBody, HandlerState, Note, ReceivedAnswer, Record, StepFailure, StepOutcome,
-    UrlReference,
+    AskRecord, Entry, EntryBody, HandlerState, Note, OpenStep, ReceivedAnswer, Record, StepFailure, StepOutcome,
+    UrlReference, Within,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
@@ -15,12 +15,12 @@ use std::convert::Infallible;
 
 const FORMAT: u8 = 3;
 
-type Encoded = Result<(), encode::Error<Infallible>>;
-type Out = Encoder<Vec<u8>>;
+pub(super) type Encoded = Result<(), encode::Error<Infallible>>;
+pub(super) type Out = Encoder<Vec<u8>>;
 
 /// An error from a record that cannot be encoded, or from bytes that are not a record of this format.
 #[derive(Debug)]
-pub struct RecordError(String);
+pub struct RecordError(pub(super) String);
 
 impl std::fmt::Display for RecordError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -77,6 +77,7 @@ impl Record {
             received: read_list(input, ReceivedAnswer::decode)?,
             asked: read_list(input, AskRecord::decode)?,
             notes: read_list(input, Note::decode)?,
+            ..Self::default()
         })
     }
 }
@@ -89,6 +90,7 @@ mod tag {
     pub(super) const STEP_ABANDONED: u8 = 3;
     pub(super) const SELECT: u8 = 4;
     pub(super) const CHECKPOINT: u8 = 5;
+    pub(super) const STEP_OPEN: u8 = 6;
     /// The tags of notes.
     pub(super) const ASKS: u8 = 0;
     pub(super) const URL_REFERENCE: u8 = 1;
@@ -101,13 +103,31 @@ impl HandlerState {
     }
 }
 
+/// Encodes the branches around a step.
+pub(super) fn write_within(out: &mut Out, within: &Within) -> Encoded {
+    write_list(out, within, |(path, branch), out| {
+        out.array(2)?.str(path)?.u8(*branch)?;
+        Ok(())
+    })
+}
+
+/// Decodes the branches around a step.
+pub(super) fn read_within(input: &mut Decoder<'_>) -> Result<Within, decode::Error> {
+    let within = read_list(input, |input| {
+        expect(input.array()? == Some(2))?;
+        Ok((input.str()?.into(), input.u8()?))
+    });
+    within.map(Vec::into_boxed_slice)
+}
+
 impl Entry {
-    fn encode(&self, out: &mut Out) -> Encoded {
+    pub(super) fn encode(&self, out: &mut Out) -> Encoded {
         let (tag, members) = match &self.body {
             EntryBody::Answer { .. } => (tag::ANSWER, 5),
             EntryBody::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
             EntryBody::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
             EntryBody::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
+            EntryBody::Open(_) => (tag::STEP_OPEN, 4),
             EntryBody::Select { .. } => (tag::SELECT, 1),
             EntryBody::Checkpoint => (tag::CHECKPOINT, 0),
         };
@@ -134,6 +154,13 @@ impl Entry {
                     StepOutcome::Abandoned => {}
                 }
             }
+            EntryBody::Open(open) => {
+                let OpenStep { attempt, input, key_path, within } = &**open;
+                out.u32(*attempt)?;
+                write_optional_digest(out, input.as_ref())?;
+                write_optional_text(out, Some(&**key_path).filter(|path| **path != *self.path))?;
+                write_within(out, within)?;
+            }
             EntryBody::Select { winner } => {
                 out.u8(*winner)?;
             }
@@ -142,10 +169,10 @@ impl Entry {
         Ok(())
     }
 
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+    pub(super) fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         let members = input.array()?;
         let tag = input.u8()?;
-        let (path, round) = (input.str()?.into(), input.u32()?);
+        let (path, round): (std::sync::Arc<str>, u32) = (input.str()?.into(), input.u32()?);
         let (body, expected) = match tag {
             tag::ANSWER => {
                 let (digest, times, refusal) = (digest(input)?, input.u8()?, input.bool()?);
@@ -180,6 +207,12 @@ impl Entry {
             tag::STEP_ABANDONED => {
                 let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
                 (EntryBody::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Abandoned }, 2)
+            }
+            tag::STEP_OPEN => {
+                let (attempt, pinned) = (input.u32()?, optional(input, digest)?);
+                let key_path = optional_text(input)?.map_or_else(|| path.clone(), Into::into);
+                let within = read_within(input)?;
+                (EntryBody::Open(Box::new(OpenStep { attempt, input: pinned, key_path, within })), 4)
             }
             tag::SELECT => (EntryBody::Select { winner: input.u8()? }, 1),
             tag::CHECKPOINT => (EntryBody::Checkpoint, 0),
@@ -238,7 +271,7 @@ impl ReceivedAnswer {
 }
 
 impl Note {
-    fn encode(&self, out: &mut Out) -> Encoded {
+    pub(super) fn encode(&self, out: &mut Out) -> Encoded {
         match self {
             Self::Asks(asks) => out.array(2)?.u8(tag::ASKS)?.u8(bits(*asks))?,
             Self::UrlReference { path, reference } => {
@@ -254,7 +287,7 @@ impl Note {
         Ok(())
     }
 
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+    pub(super) fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         let members = input.array()?;
         let (note, expected) = match input.u8()? {
             tag::ASKS => (Self::Asks(asks(input.u8()?)), 2),
@@ -291,16 +324,16 @@ fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
     Ok((flags & 1 != 0, flags & 2 != 0))
 }
 
-fn expect(holds: bool) -> Result<(), decode::Error> {
+pub(super) fn expect(holds: bool) -> Result<(), decode::Error> {
     if holds { Ok(()) } else { Err(decode::Error::message("unexpected member")) }
 }
 
-fn write_list<T>(out: &mut Out, items: &[T], encode: impl Fn(&T, &mut Out) -> Encoded) -> Encoded {
+pub(super) fn write_list<T>(out: &mut Out, items: &[T], encode: impl Fn(&T, &mut Out) -> Encoded) -> Encoded {
     out.array(items.len() as u64)?;
     items.iter().try_for_each(|item| encode(item, out))
 }
 
-fn read_list<'b, T>(
+pub(super) fn read_list<'b, T>(
     input: &mut Decoder<'b>,
     read: impl Fn(&mut Decoder<'b>) -> Result<T, decode::Error>,
 ) -> Result<Vec<T>, decode::Error> {
@@ -314,7 +347,7 @@ fn read_list<'b, T>(
     Ok(items)
 }
 
-fn write_optional_text(out: &mut Out, text: Option<&str>) -> Encoded {
+pub(super) fn write_optional_text(out: &mut Out, text: Option<&str>) -> Encoded {
     match text {
         Some(text) => out.str(text)?,
         None => out.null()?,
@@ -330,7 +363,7 @@ fn write_optional_number(out: &mut Out, number: Option<u64>) -> Encoded {
     Ok(())
 }
 
-fn write_optional_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
+pub(super) fn write_optional_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
     match digest {
         Some(digest) => out.bytes(&digest.to_bytes())?,
         None => out.null()?,
@@ -338,17 +371,17 @@ fn write_optional_digest(out: &mut Out, digest: Option<&Digest>) -> Encoded {
     Ok(())
 }
 
-fn optional_text(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
+pub(super) fn optional_text(input: &mut Decoder<'_>) -> Result<Option<String>, decode::Error> {
     optional(input, |input| input.str().map(str::to_owned))
 }
 
-fn digest(input: &mut Decoder<'_>) -> Result<Digest, decode::Error> {
+pub(super) fn digest(input: &mut Decoder<'_>) -> Result<Digest, decode::Error> {
     let bytes: [u8; 16] =
         input.bytes()?.try_into().map_err(|_| decode::Error::message("a digest has 16 bytes"))?;
     Ok(Digest::from_bytes(bytes))
 }
 
-fn optional<'b, T>(
+pub(super) fn optional<'b, T>(
     input: &mut Decoder<'b>,
     read: impl FnOnce(&mut Decoder<'b>) -> Result<T, decode::Error>,
 ) -> Result<Option<T>, decode::Error> {

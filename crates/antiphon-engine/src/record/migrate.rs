@@ -71,6 +71,32 @@ impl Migration {
         self
     }
 
+    /// Returns the path that this version gives to a recorded step; `None` if the version has removed the step.
+    pub(super) fn path_of_step(&self, path: Arc<str>) -> Option<Arc<str>> {
+        let mut path = path;
+        for change in &self.changes {
+            match change {
+                Change::Added(_) | Change::KeepStale(_) => {}
+                Change::Forget(key) if number_in(&path, key).is_some() => return None,
+                Change::Forget(_) => {}
+                Change::Rename(from, to) => path = renamed(&path, from, to).unwrap_or(path),
+            }
+        }
+        Some(path)
+    }
+
+    /// Returns `true` if this version has removed the question.
+    pub(super) fn forgets(&self, path: &str) -> bool {
+        let is_it = |change: &Change| matches!(change, Change::Forget(key) if number_in(path, key).is_some());
+        self.changes.iter().any(is_it)
+    }
+
+    /// Returns `true` if the outcome of the step stays valid although an answer before it has changed.
+    pub(super) fn keeps_stale(&self, path: &str) -> bool {
+        let is_it = |change: &Change| matches!(change, Change::KeepStale(step) if number_in(path, step).is_some());
+        self.changes.iter().any(is_it)
+    }
+
     /// Returns `true` if this version has added the step.
     pub(crate) fn adds(&self, path: &str) -> bool {
         let is_it =
@@ -84,6 +110,16 @@ impl Migration {
 fn number_in<'p>(path: &'p str, step: &str) -> Option<&'p str> {
     let number = path.strip_prefix(step)?;
     (number.is_empty() || number.starts_with(NUMBER)).then_some(number)
+}
+
+/// Returns the new path of a step; `None` if the path belongs to another step, or stays.
+fn renamed(path: &str, from: &str, to: &str) -> Option<Arc<str>> {
+    // A path has at most one number.
+    match number_in(path, from)? {
+        "" => Some(to.into()),
+        _ if to.contains(NUMBER) => None,
+        number => Some(format!("{to}{number}").into()),
+    }
 }
 
 fn number_of<'e>(entry: &'e Entry, step: &str) -> Option<&'e str> {
@@ -115,6 +151,9 @@ impl Record {
     }
 
     fn forget(&mut self, key: &str) {
+        if self.asked_before.is_none() && self.asked.iter().any(|asked| number_in(&asked.path, key).is_some()) {
+            self.asked_before = Some(self.asked.iter().map(|asked| asked.path.clone()).collect());
+        }
         let is_kept = |path: &str| number_in(path, key).is_none();
         self.entries.retain(|entry| {
             is_kept(&entry.path) || !matches!(entry.kind(), EntryKind::Step | EntryKind::Ask)
@@ -126,13 +165,9 @@ impl Record {
     fn rename(&mut self, from: &str, to: &str) -> Vec<Collision> {
         let mut collisions = Vec::new();
         for at in 0..self.entries.len() {
-            let Some(number) = number_of(&self.entries[at], from) else { continue };
-            // A path has at most one number.
-            let path: Arc<str> = match number {
-                "" => to.into(),
-                _ if to.contains(NUMBER) => continue,
-                number => format!("{to}{number}").into(),
-            };
+            let entry = &self.entries[at];
+            let path = (entry.kind() == EntryKind::Step).then(|| renamed(&entry.path, from, to)).flatten();
+            let Some(path) = path else { continue };
             if self.entries.iter().any(|entry| entry.kind() == EntryKind::Step && entry.path == path) {
                 collisions.push(Collision { path: path.to_string() });
             }

@@ -2,7 +2,7 @@
 
 use antiphon_engine::{
     AskPoll, Delivery, Leg, LegOutput, Migration, NextAction, Question, Record, Setup, SlotId, StepOutcome,
-    StepPoll, StopReason, WakeTracker,
+    StepBegin, StepPoll, StopReason, WakeTracker,
 };
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::{ElicitRequest, FormField, FormSchema, InputRequest, InputRequests, InputResponses};
@@ -167,14 +167,14 @@ impl Ctx {
                 });
                 let Some(slot) = guard.slot else { return Poll::Pending };
                 if wake.is_none() {
-                    match ctx.with(|leg| leg.poll_step(slot, cx.waker())) {
+                    match ctx.with(|leg| leg.poll_step(slot, cx.waker(), false)) {
                         StepPoll::Pending => return Poll::Pending,
                         StepPoll::Recorded(StepOutcome::Done(text)) => {
                             guard.slot = None;
                             return Poll::Ready(text.to_string());
                         }
                         StepPoll::Recorded(_) => return Poll::Ready("failed".to_owned()),
-                        StepPoll::Run(run, _) => {
+                        StepPoll::Run(StepBegin { wake: run, .. }) => {
                             ctx.0.ran.borrow_mut().push(key.clone());
                             wake = Some(run);
                         }

@@ -3,7 +3,7 @@
 
 use antiphon_engine::{
     BranchId, CallSite, Delivery, GraceReason, Leg, LegOutput, Limits, NextAction, PollContext, Purpose,
-    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepPoll, StepWaker, StopReason, UrlReference,
+    Question, Record, Setup, SlotId, StepFailure, StepOutcome, StepBegin, StepPoll, StepWaker, StopReason, UrlReference,
     WakeTracker,
 };
 use antiphon_seal::{Call, CallSecret};
@@ -259,7 +259,7 @@ impl Program<'_> {
         match self.bytes.next() % 4 {
             0 => drop(self.leg.poll_ask(slot, &waker, |text| Ok(text.to_owned()))),
             1 => {
-                if let StepPoll::Run(wake, _) = self.leg.poll_step(slot, &waker) {
+                if let StepPoll::Run(StepBegin { wake, .. }) = self.leg.poll_step(slot, &waker, false) {
                     wake.begin_poll(&waker);
                     self.wakes.push(wake);
                 }

@@ -2,7 +2,6 @@
 
 use crate::{
     at_most_once::{
-        earlier::EarlierSteps,
         outcome::{RowSeal, StoredReply},
         store_error::{refused, repeated},
     },
@@ -10,6 +9,7 @@ use crate::{
     runtime::Runtime,
     settings::Level,
 };
+use antiphon_engine::StoredLeg;
 use antiphon_seal::Call;
 use antiphon_store::{CallStore, Fence, mutant::is_mutant};
 use antiphon_wire::escaped;
@@ -42,8 +42,8 @@ pub(crate) struct NewClaim {
 /// A claimed leg. Dropping its last reference gives the leg back, if no step of it has begun whose outcome is lost.
 pub(crate) struct ClaimedLeg {
     pub(crate) claim: NewClaim,
-    /// The steps that earlier runs of this leg have begun.
-    pub(crate) earlier: EarlierSteps,
+    /// The records of earlier runs of this leg, until this run continues from them.
+    stored: Mutex<StoredLeg>,
     /// The call of a first request, until the handler begins it.
     first_call: Mutex<Option<Call>>,
     /// True once the row needs nothing more of this run.
@@ -58,16 +58,21 @@ pub(crate) struct ClaimedLeg {
 
 impl ClaimedLeg {
     /// `first_call` is the call of a first request, which all of its runs have.
-    pub(crate) fn new(claim: NewClaim, earlier: EarlierSteps, first_call: Option<Call>) -> Arc<Self> {
+    pub(crate) fn new(claim: NewClaim, stored: StoredLeg, first_call: Option<Call>) -> Arc<Self> {
         Arc::new(Self {
             valid_until: Mutex::new(claim.claimed + claim.lease),
             claim,
-            earlier,
+            stored: Mutex::new(stored),
             first_call: Mutex::new(first_call),
             settled: AtomicBool::new(false),
             steps: AtomicU32::new(0),
             is_interrupted: AtomicBool::new(false),
         })
+    }
+
+    /// Takes the records of earlier runs of this leg.
+    pub(crate) fn take_stored(&self) -> StoredLeg {
+        std::mem::take(&mut *self.stored.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the call that the handler of a first request begins.
@@ -78,6 +83,11 @@ impl ClaimedLeg {
     /// Returns true if the starts and ends of steps are stored.
     pub(crate) fn writes_ahead(&self) -> bool {
         self.claim.level == Level::WriteAhead
+    }
+
+    /// Returns true if steps run again whose process died.
+    pub(crate) fn reruns(&self) -> bool {
+        self.claim.reruns || is_mutant("interrupted_step_runs_again")
     }
 
     /// Runs the leg and renews its lease. Returns nothing if another run took the leg over, or if the lease could not be
@@ -127,24 +137,8 @@ impl ClaimedLeg {
         Instant::now() < *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a step of an earlier run whose effect is unknown. While there is one, the leg has no outcome.
-    pub(crate) fn unresolved_step(&self) -> Option<String> {
-        self.earlier.unresolved()
-    }
-
-    /// Returns true if an earlier run of the leg has stored steps that this run has not reached. If the leg ended now, its reply
-    /// would not have them, and the next leg would run them again.
-    pub(crate) fn has_unreached_steps(&self) -> bool {
-        self.earlier.has_effects()
-    }
-
     /// Commits the reply. Only then may it leave.
     pub(crate) async fn commit(&self, reply: &StoredReply) -> Result<(), Refusal> {
-        if let Some(step) = self.unresolved_step() {
-            tracing::error!(call = %escaped(&self.claim.fence.call()), step, "a step of a run that died is unknown, and was not reached again");
-            self.release().await;
-            return Err(Refusal::OutcomeUnknown { step: Some(step) });
-        }
         self.settled.store(true, Ordering::Relaxed);
         let server = &self.claim.server;
         let sealed = self.claim.row.seal_reply(&server.sealing.sealer(), reply, server.clock.now()).map_err(

@@ -17,9 +17,10 @@ pub(crate) fn fingerprint(
         return Fingerprint::from_bytes([0; 16]);
     }
     let mut bytes = Vec::new();
-    for asked in record.asked() {
-        write(&mut bytes, asked.path().as_bytes());
-        match responses.and_then(|responses| responses.get(asked.path())) {
+    // Those that the client was asked: this version may not ask all of them any more.
+    for path in record.asked_paths() {
+        write(&mut bytes, path.as_bytes());
+        match responses.and_then(|responses| responses.get(path)) {
             Some(answer) => {
                 bytes.push(1);
                 write(&mut bytes, &without_meta(answer));

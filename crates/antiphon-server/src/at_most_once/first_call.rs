@@ -3,8 +3,8 @@
 
 use crate::{
     at_most_once::{
-        earlier::call_name,
         outcome::RowSeal,
+        records::call_name,
         store_error::{refused, repeated},
     },
     refusal::Refusal,

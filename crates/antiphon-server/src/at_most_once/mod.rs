@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | none | runs for each delivery of its request | at least once |
 //! | [`single_use`](crate::ServerBuilder::single_use) | runs once for each state | at most once |
-//! | [`write_ahead`](crate::ServerBuilder::write_ahead) | continues after a crash | its start and its end are stored |
+//! | [`write_ahead`](crate::ServerBuilder::write_ahead) | continues after a crash | its start and its end are stored, and the order in which the handler received everything |
 //! | [`in_transaction`](crate::Ctx::in_transaction) | as `write_ahead` | its end and its writes are one transaction |
 //!
 //! The first request of a call has no state to claim. It ends before its first new step, with state only, if the client
@@ -22,19 +22,19 @@
 //! digest of the request instead, and the call is in the store, so that another run of it has the same keys.
 
 mod claimed_leg;
-mod earlier;
 mod fingerprint;
 mod first_call;
 mod outcome;
+mod records;
 pub(crate) mod spill;
 mod step_record;
 mod store_error;
 mod transaction;
 
 pub(crate) use claimed_leg::{ClaimedLeg, NewClaim};
-pub(crate) use earlier::EarlierSteps;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use first_call::first_call;
-pub(crate) use outcome::{RowSeal, StoredReply, until};
-pub(crate) use step_record::StepBegin;
-pub(crate) use store_error::{ATTEMPTS, refused, repeated};
+pub(crate) use outcome::{RowSeal, StoredReply, StoredTask, until};
+pub(crate) use records::stored_leg;
+pub(crate) use step_record::StartStored;
+pub(crate) use store_error::{ATTEMPTS, refused};

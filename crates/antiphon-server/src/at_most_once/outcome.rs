@@ -4,6 +4,7 @@ use crate::clock::seconds;
 use antiphon_seal::{Binding, Call, OpenError, Principal, SealError, Sealer};
 use antiphon_store::{CallKey, Fingerprint, mutant::is_mutant};
 use antiphon_wire::escaped;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +12,7 @@ use std::time::{Duration, SystemTime};
 const RESULT: u8 = b'r';
 const QUESTIONS: u8 = b'q';
 const ERROR: u8 = b'e';
+const TASK: u8 = b't';
 
 /// The purpose of a stored call.
 const CALL: &str = "call";
@@ -24,32 +26,45 @@ pub(crate) enum StoredReply {
     Questions(Box<RawValue>),
     /// An error, after steps whose record is lost.
     Error(Box<RawValue>),
+    /// The call has become a task. The reply is committed before the task is created: a process that dies in between leaves a reply
+    /// of which the task is created when the request is sent again.
+    Task(StoredTask),
+}
+
+/// The reply of a call that has become a task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredTask {
+    /// The round that would leave in the place of the task, with the state of the next leg.
+    pub(crate) round: Box<RawValue>,
+    /// The result that creates the task.
+    pub(crate) reply: Box<RawValue>,
 }
 
 impl StoredReply {
     /// Returns true if the reply is a task.
     pub(crate) fn is_task(&self) -> bool {
-        matches!(self, Self::Result(text) if text.get().starts_with(r#"{"resultType":"task""#))
-    }
-
-    fn parts(&self) -> (u8, &RawValue) {
-        match self {
-            Self::Result(text) => (RESULT, text),
-            Self::Questions(text) => (QUESTIONS, text),
-            Self::Error(text) => (ERROR, text),
-        }
+        // An earlier release stored a task as a result.
+        let is_result =
+            |text: &RawValue| text.get().starts_with(r#"{"resultType":"task""#);
+        matches!(self, Self::Task(_)) || matches!(self, Self::Result(text) if is_result(text))
     }
 
     fn encode(&self) -> Vec<u8> {
-        let (kind, text) = self.parts();
-        let mut bytes = Vec::with_capacity(1 + text.get().len());
-        bytes.push(kind);
-        bytes.extend_from_slice(text.get().as_bytes());
-        bytes
+        let with_kind = |kind: u8, text: &str| [&[kind], text.as_bytes()].concat();
+        match self {
+            Self::Result(text) => with_kind(RESULT, text.get()),
+            Self::Questions(text) => with_kind(QUESTIONS, text.get()),
+            Self::Error(text) => with_kind(ERROR, text.get()),
+            // Two JSON texts can always be written as one.
+            Self::Task(task) => with_kind(TASK, &serde_json::to_string(task).unwrap_or_default()),
+        }
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, text) = bytes.split_first()?;
+        if *kind == TASK {
+            return serde_json::from_slice(text).ok().map(Self::Task);
+        }
         let text: Box<RawValue> = serde_json::from_slice(text).ok()?;
         match *kind {
             RESULT => Some(Self::Result(text)),

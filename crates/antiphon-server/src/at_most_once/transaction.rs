@@ -21,21 +21,6 @@ impl ClaimedLeg {
         Ok(&self.claim.fence)
     }
 
-    /// Returns the outcome that an earlier run of the leg has stored; `None` if the step runs.
-    pub(crate) fn earlier_outcome(&self, path: &str) -> Result<Option<StepOutcome>, StopReason> {
-        let unknown = || StopReason::OutcomeUnknown { path: path.to_owned() };
-        let Some(earlier) = self.earlier.take(path) else { return Ok(None) };
-        match &earlier.ended {
-            Some(stored) => self.open_outcome(path, stored).map(Some).ok_or_else(unknown),
-            // An earlier version of the handler ran it as a step without a transaction, and died.
-            None if earlier.is_interrupted() && !self.claim.reruns => {
-                self.earlier.put_back(path, earlier);
-                Err(unknown())
-            }
-            None => Ok(None),
-        }
-    }
-
     /// Opens the outcome of a step that the store returned.
     pub(crate) fn existing_outcome(&self, path: &str, stored: &[u8]) -> Result<StepOutcome, StopReason> {
         self.open_outcome(path, stored).ok_or_else(|| StopReason::OutcomeUnknown { path: path.to_owned() })

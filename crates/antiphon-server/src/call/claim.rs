@@ -2,8 +2,8 @@
 
 use crate::{
     at_most_once::{
-        ATTEMPTS, ClaimedLeg, EarlierSteps, NewClaim, RowSeal, StoredReply, fingerprint, first_call, refused,
-        repeated, until,
+        ATTEMPTS, ClaimedLeg, NewClaim, RowSeal, StoredReply, fingerprint, first_call, refused, stored_leg,
+        until,
     },
     call::leg_end,
     claims::{Claims, owner},
@@ -16,6 +16,7 @@ use crate::{
     runtime::Runtime,
     settings::Level,
 };
+use antiphon_engine::StoredLeg;
 use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret, Principal};
 use antiphon_store::{
     CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written, mutant::is_mutant,
@@ -109,11 +110,12 @@ async fn claim_row(
     let in_task = leg.caller.task.is_some();
     match granted(claims, request, may_take_over, in_task).await {
         Granted::Fresh(fence, claimed) => {
-            let earlier = match level {
-                Level::WriteAhead => earlier_steps(claims, &fence, row.leg).await,
-                Level::SingleUse | Level::None => Ok(EarlierSteps::default()),
+            let stored = match level {
+                // After the claim, so that no earlier run can append anything more.
+                Level::WriteAhead => stored_leg(server, &*claims.store, &fence, &row).await,
+                Level::SingleUse | Level::None => Ok(StoredLeg::default()),
             };
-            let earlier = released_if_refused(claims, &fence, earlier).await?;
+            let stored = released_if_refused(claims, &fence, stored).await?;
             let call = match may_take_over && admitted.call().is_none() {
                 true => first_call(server, &*claims.store, &fence, &row).await.map(Some),
                 false => Ok(None),
@@ -129,7 +131,7 @@ async fn claim_row(
                 level,
                 reruns: leg.settings.rerun_after_crash,
             };
-            Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, earlier, call))))
+            Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, stored, call))))
         }
         Granted::Done(stored) => {
             let now = server.clock.now();
@@ -202,12 +204,6 @@ async fn granted(claims: &Claims, mut request: ClaimRequest, may_take_over: bool
             }
         }
     }
-}
-
-/// Returns the steps that earlier runs of the leg have begun.
-async fn earlier_steps(claims: &Claims, fence: &Fence, leg: u32) -> Result<EarlierSteps, Refusal> {
-    let records = repeated(|| claims.store.load(fence.call())).await;
-    records.map(|records| EarlierSteps::of(records, leg)).map_err(|error| refused(&error))
 }
 
 /// Gives the leg back if it is refused before it ran, so that the same request may run again.

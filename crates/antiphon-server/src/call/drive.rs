@@ -264,7 +264,7 @@ impl<'f> Driver<'f> {
     /// Returns true if the time is over after which the call becomes a task, and ends the leg soon in that case.
     fn is_promoted(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(time) = self.promotes_after else { return false };
-        let is_over = after(&mut self.promotion, time, cx).is_ready() && self.runtime.may_end_early();
+        let is_over = after(&mut self.promotion, time, cx).is_ready();
         if is_over {
             self.promotes_after = None;
             self.runtime.begun(antiphon_engine::Leg::end_soon);

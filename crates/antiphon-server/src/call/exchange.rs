@@ -46,7 +46,7 @@ impl<'f> Exchange<'f> {
         match self {
             Self::Sealed => false,
             Self::Pushed(asks) => asks.send(cx),
-            Self::Task(task) => task.send(),
+            Self::Task(task) => task.send(cx),
         }
     }
 

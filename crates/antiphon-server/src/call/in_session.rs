@@ -7,7 +7,7 @@ mod pending_round;
 use crate::{
     call::{LegCarrier, Pushed, Round, leg_end, result::LegInput},
     outbox::Outbox,
-    refusal::Refusal,
+    refusal::{Refusal, StepsKept},
     request::admit::Admitted,
     runtime::Runtime,
     session::{AnswerTimeout, Session},
@@ -64,14 +64,14 @@ impl SessionPacing {
             let Some(wait) = pacing.next(since.elapsed()) else {
                 tracing::warn!(target = ?escaped(admitted.leg().target), name = "state_only", "a limit was reached");
                 let text = "This call returns state again and again, without a result".to_owned();
-                return Err(Refusal::Limit { name: "state_only", text }.after_steps(steps_done));
+                return Err(Refusal::Limit { name: "state_only", text }.after_steps(steps_done, StepsKept::Nowhere));
             };
             sleep(wait).await;
         } else {
             self.pacing = None;
             let target = admitted.leg().target;
             let asked = ask(server, admitted, pushed, &mut record, &round.requests, &ids).await;
-            asked.map_err(|fault| fault.refuse(server, target, id).after_steps(steps_done))?;
+            asked.map_err(|fault| fault.refuse(server, target, id).after_steps(steps_done, StepsKept::Nowhere))?;
         }
         Ok(LegInput { record: Some(Box::new(record)), responses: None })
     }

@@ -1,9 +1,12 @@
 //! The exchange of a leg with its task: the questions that are asked beside a running step, and the end of the leg.
 
-use crate::{call::leg_runtime::LegRuntime, task_leg::TaskLeg};
+use crate::{
+    call::{leg_runtime::LegRuntime, store_order::StoreOrder},
+    task_leg::TaskLeg,
+};
 use antiphon_engine::{Leg, PendingAsk};
 use antiphon_wire::InputRequest;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 /// The exchange of one leg with its task.
 pub(crate) struct TaskExchange<'f> {
@@ -11,16 +14,18 @@ pub(crate) struct TaskExchange<'f> {
     task: &'f TaskLeg,
     /// The version of the leg's questions that were sent to the runner.
     version: Option<u64>,
+    /// The operation of the store before questions are sent to the runner.
+    order: Option<StoreOrder<'f>>,
 }
 
 impl<'f> TaskExchange<'f> {
     pub(crate) fn new(runtime: &'f LegRuntime, task: &'f TaskLeg) -> Self {
-        Self { runtime, task, version: None }
+        Self { runtime, task, version: None, order: None }
     }
 
     /// Ends the leg soon, if the runner requires it. Nothing is delivered: answers come with the next leg.
     pub(crate) fn receive(&self, cx: &Context<'_>) {
-        if self.task.poll_ends(cx) && self.runtime.may_end_early() {
+        if self.task.poll_ends(cx) {
             self.runtime.with(Leg::end_soon);
         }
     }
@@ -34,9 +39,24 @@ impl<'f> TaskExchange<'f> {
         });
     }
 
+    /// Returns true once the store has the order in which the handler received everything up to here: the questions that a client
+    /// sees are then asked again after a crash.
+    fn is_order_stored(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(order) = self.order.take().or_else(|| StoreOrder::begin(self.runtime)) else { return true };
+        match self.order.insert(order).poll(cx) {
+            Poll::Ready(is_stored) => {
+                self.order = None;
+                is_stored
+            }
+            Poll::Pending => false,
+        }
+    }
+
     /// Sends new questions to the runner, while a step runs. Returns true if the handler must be polled again.
-    pub(crate) fn send(&mut self) -> bool {
+    pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.runtime.now();
+        let version = self.runtime.with(|leg| leg.has_running_step().then(|| leg.asks_version()));
+        let may_send = version.is_some_and(|version| self.version != Some(version)) && self.is_order_stored(cx);
         let (ended, questions) = self.runtime.with(|leg| {
             leg.set_now(now);
             let ended = !leg.has_met_cancellation() && !leg.ends_soon();
@@ -46,7 +66,7 @@ impl<'f> TaskExchange<'f> {
             }
             let version = leg.asks_version();
             let is_new = self.version != Some(version) && leg.has_running_step();
-            let questions = is_new.then(|| {
+            let questions = (is_new && may_send).then(|| {
                 self.version = Some(version);
                 asking(leg)
             });

@@ -3,7 +3,7 @@
 pub(crate) use crate::request::admit::admit;
 
 use crate::{
-    Ctx,
+    Ctx, OnVersion,
     at_most_once::ClaimedLeg,
     call::{
         DriveResult, LegCarrier, ctx,
@@ -21,7 +21,7 @@ use crate::{
     request::{admit::Admitted, responses::received_responses},
     runtime::Runtime,
 };
-use antiphon_engine::{Leg as Engine, Purpose};
+use antiphon_engine::{Leg as Engine, Purpose, Record};
 use antiphon_store::mutant::is_mutant;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
@@ -34,7 +34,7 @@ pub(crate) async fn run<T: Send + 'static>(
     claim: Option<&Arc<ClaimedLeg>>,
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
-    admitted.require(admitted.leg().settings.needs)?;
+    admitted.require(admitted.leg().settings.needs).map_err(|refusal| with_done(admitted, refusal))?;
     let mut input = match receive(server, admitted)? {
         LegStart::Enter(input) => input,
         // Boxed, because it would enlarge the future of every call.
@@ -102,6 +102,12 @@ async fn ask_again<T>(
     admitted.seal(server, permit, &record, false).await.map(LegResult::InputRequired)
 }
 
+/// Adds the completed steps of the record that came with the state.
+fn with_done(admitted: &Admitted<'_>, refusal: Refusal) -> Refusal {
+    let done = admitted.record().map(Record::steps_done).unwrap_or_default();
+    refusal.after_steps(done, leg_end::kept(admitted, false))
+}
+
 fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
@@ -110,9 +116,10 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     let responses = received_responses(admitted)?.filter(|_| !is_lost);
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
     let limits = in_session::carrier(server, admitted).limits(server.engine_limits());
-    let again = admitted
-        .receive(answer, &limits)
-        .map_err(|stop| leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id()))?;
+    let again = admitted.receive(answer, &limits).map_err(|stop| {
+        let refusal = leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id());
+        with_done(admitted, refusal)
+    })?;
     Ok(if again.is_empty() {
         LegStart::Enter(LegInput { record: None, responses })
     } else {
@@ -165,10 +172,24 @@ fn context(
     let (call, number) = (admitted.call_id(), admitted.leg_number());
     let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
     let purpose = if watches { Purpose::Observe } else { Purpose::Serve };
-    let setup = setup(server, admitted, &carrier, purpose);
+    let writes_ahead = claim.as_ref().is_some_and(|claim| claim.writes_ahead());
+    let setup = setup(server, admitted, &carrier, purpose, writes_ahead);
     let LegInput { record, responses } = input;
-    let record = record.map(|record| *record).or_else(|| admitted.take_record());
-    let (engine, unverified) = match (admitted.take_call(), record) {
+    let mut record = record.map(|record| *record).or_else(|| admitted.take_record());
+    let mut begun = admitted.take_call();
+    if let Some(claim) = claim.as_ref().filter(|_| writes_ahead) {
+        let mut stored = claim.take_stored();
+        if !stored.is_empty() {
+            let settings = admitted.leg().settings;
+            if settings.on_version == OnVersion::Restart {
+                stored.restart(settings.version);
+            }
+            record = Some(record.unwrap_or_default().continued(stored, &settings.migration, settings.version));
+            // The first request of a call has no state: its call is in the store.
+            begun = begun.or_else(|| claim.take_first_call());
+        }
+    }
+    let (engine, unverified) = match (begun, record) {
         (Some(call), record) => {
             let record = record.unwrap_or_default();
             (LazyLeg::begun(Engine::resume(call, record, responses.as_ref(), setup)), None)

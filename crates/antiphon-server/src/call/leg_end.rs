@@ -8,7 +8,7 @@ use crate::{
     at_most_once::ClaimedLeg,
     call::{DriveResult, Round, result::LegResult},
     clock::seconds,
-    refusal::Refusal,
+    refusal::{Refusal, StepsKept, completed},
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
@@ -50,8 +50,20 @@ pub(crate) fn settle<T>(
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
-    if let Some(left) = left.filter(|left| !left.unreplayed_steps.is_empty()) {
-        tracing::warn!(target = ?escaped(target), steps = ?left.unreplayed_steps, "the call ended without reaching all recorded steps");
+    let left = match left {
+        // A result would hide that nobody knows whether the step had its effect.
+        Some(left) if left.unknown_step.is_some() => {
+            let path = left.unknown_step.clone().unwrap_or_default();
+            return failed(server, admitted, claim, limits, StopReason::OutcomeUnknown { path }, left);
+        }
+        left => left,
+    };
+    let (mut done, mut unreplayed) = (Vec::new(), Vec::new());
+    if let Some(left) = left {
+        (done, unreplayed) = (left.steps_done, left.unreplayed_steps);
+    }
+    if !unreplayed.is_empty() {
+        tracing::warn!(target = ?escaped(target), steps = ?unreplayed, "the call ended without reaching all recorded steps");
     }
     Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
@@ -59,7 +71,14 @@ pub(crate) fn settle<T>(
         HandlerOutcome::NotFound => LegResult::NotFound,
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target = ?escaped(target), cause = %escaped(&cause).limit(CAUSE), "a handler failed");
-            LegResult::Failed(server.show_errors.then_some(cause))
+            LegResult::Failed(match done.is_empty() {
+                _ if server.show_errors => Some(cause),
+                true => None,
+                false => {
+                    let done = completed(&done);
+                    Some(format!("`{target}` failed; the reason is in the server's log. {done}. A new call repeats these steps."))
+                }
+            })
         }
         // The driver converted this variant to a round.
         HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
@@ -79,7 +98,7 @@ fn failed<T>(
     let target = admitted.leg().target;
     let call = left.call.as_ref().map(Call::id);
     // The records of a step whose effect is unknown are those of this leg, so no later leg may begin.
-    let stays = stop.is_about_the_store() || claim.is_some_and(|claim| claim.unresolved_step().is_some());
+    let stays = stop.is_about_the_store();
     // A state that leaves after the time of the call could not come back.
     let deadline = left.call.as_ref().and_then(Call::deadline);
     let is_over = deadline.is_some_and(|deadline| deadline < seconds(server.clock.now()));
@@ -93,7 +112,16 @@ fn failed<T>(
     // In a session no state has left the server: a new call repeats all steps.
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
     let is_lost = is_over || !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();
-    Err(refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() }))
+    Err(refusal.after_steps(left.steps_done, kept(admitted, is_lost)))
+}
+
+/// Returns the record of the completed steps of a call. `is_lost` is true if no state has all of them.
+pub(crate) fn kept(admitted: &Admitted<'_>, is_lost: bool) -> StepsKept {
+    match admitted.leg().caller.task {
+        _ if is_lost => StepsKept::Nowhere,
+        Some(_) => StepsKept::InTask,
+        None => StepsKept::InRecord,
+    }
 }
 
 /// Tells the runner of a task what it cannot see in the state of the next leg.
@@ -130,7 +158,7 @@ pub(crate) async fn seal(
         // After the time of the call no earlier state opens either, so no repetition finds the steps.
         let is_over = matches!(refusal, Refusal::Limit { name: CALL_TIMEOUT, .. });
         let is_lost = is_over || after_effect && !is_stored;
-        refusal.after_steps(if is_lost { left.steps_done } else { Vec::new() })
+        refusal.after_steps(left.steps_done, kept(admitted, is_lost))
     })
 }
 

@@ -10,7 +10,6 @@ use crate::{
 };
 use antiphon_engine::{CallSite, DeferredWork, Leg, LegOutput, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
-use antiphon_store::mutant::is_mutant;
 use antiphon_wire::escaped;
 use std::{
     cell::Cell,
@@ -98,11 +97,6 @@ impl LegRuntime {
 
     pub(crate) fn claim(&self) -> Option<&Arc<ClaimedLeg>> {
         self.claim.as_ref()
-    }
-
-    /// Returns true if the leg may end before its handler waits for an answer: it has reached all steps of its earlier runs.
-    pub(crate) fn may_end_early(&self) -> bool {
-        is_mutant("task_ends_early") || !self.claim.as_ref().is_some_and(|claim| claim.has_unreached_steps())
     }
 
     pub(crate) fn carrier(&self) -> &LegCarrier {

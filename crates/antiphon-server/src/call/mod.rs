@@ -38,6 +38,7 @@ pub(crate) mod receipt;
 pub(crate) mod replay_check;
 pub(crate) mod result;
 pub(crate) mod setup;
+mod store_order;
 
 pub(crate) use antiphon_engine::read_answer;
 pub use antiphon_engine::{InputResponse, IntoNumber, Migration, StepKey};

@@ -35,6 +35,10 @@ pub(crate) async fn check<T: Send + 'static>(
     match result {
         // Returned questions are not checked.
         DriveResult::Round(round, left) if round.by_hand.is_none() => {
+            // A dry run cannot find out what an interrupted step has done.
+            if left.record.has_open_steps() {
+                return;
+            }
             let Some(run) = ReplayRun::at(server, admitted, left) else { return };
             run.at_dropped(left);
             run.at_order(&round.requests, left);
@@ -126,7 +130,7 @@ impl<'a> ReplayRun<'a> {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
         let carrier = LegCarrier::Sealed;
-        let setup = setup(self.server, self.admitted, &carrier, Purpose::DryRun);
+        let setup = setup(self.server, self.admitted, &carrier, Purpose::DryRun, false);
         let engine = LazyLeg::begun(Leg::dry_run(call, left.record.clone(), setup));
         let leg = self.admitted.leg_number().saturating_add(1);
         let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier, None));

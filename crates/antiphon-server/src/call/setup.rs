@@ -20,12 +20,13 @@ use antiphon_seal::CallId;
 use antiphon_wire::ProtocolVersion;
 use std::sync::Arc;
 
-/// The settings of a leg for the engine.
+/// The settings of a leg for the engine. `writes_ahead` is true if its steps are stored.
 pub(crate) fn setup(
     server: &Runtime,
     admitted: &Admitted<'_>,
     carrier: &LegCarrier,
     purpose: Purpose,
+    writes_ahead: bool,
 ) -> Setup {
     let settings = admitted.leg().settings;
     let task = admitted.leg().caller.task;
@@ -39,6 +40,8 @@ pub(crate) fn setup(
         in_task: task.is_some(),
         refuse_step: task.is_some_and(|task| task.refuses_step),
         now: seconds(server.clock.now()),
+        writes_ahead,
+        version: settings.version,
     }
 }
 

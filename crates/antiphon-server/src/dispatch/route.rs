@@ -2,7 +2,7 @@
 
 use crate::{
     CacheHint, Caller, Error, Request, TaskMode,
-    at_most_once::{ClaimedLeg, StoredReply},
+    at_most_once::{ClaimedLeg, StoredReply, StoredTask},
     call::{
         claim::{ClaimResult, claim},
         leg,
@@ -20,13 +20,14 @@ use crate::{
         profile::Profile,
         registry::{Lists, RegisteredTool, Registry},
     },
-    refusal::Refusal,
+    refusal::{Refusal, StepsKept},
     reply::{HasMeta, WithServerInfo},
     request::admit::LegRequest,
     runtime::{CAUSE, Runtime},
     session::{InSession, SessionResult},
     task,
 };
+use antiphon_seal::Principal;
 use antiphon_wire::{CacheScope, CallToolResult, GetPromptResult, ReadResourceResult, Ttl, escaped, method};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -151,7 +152,12 @@ async fn call_tool(
         Ok(ClaimResult::Replied(reply)) if reply.is_task() && !request.meta.tasks => {
             return Err(Refusal::TaskExtension);
         }
-        Ok(ClaimResult::Replied(reply)) => return Ok(LegResult::Again(reply).into()),
+        Ok(ClaimResult::Replied(reply)) => {
+            if let StoredReply::Task(stored) = &reply {
+                Box::pin(task::create_again(server, &admitted, stored)).await?;
+            }
+            return Ok(LegResult::Again(reply).into());
+        }
         Err(Refusal::Used) => {
             let created = Box::pin(task::created_before(server, &admitted)).await?;
             return created.map(|task| LegResult::Task(task).into()).ok_or(Refusal::Used);
@@ -165,12 +171,7 @@ async fn call_tool(
     if let Ok(LegResult::Promoted(key, round)) = result {
         let fingerprint = claim.as_ref().map(|claim| claim.claim.row.fingerprint);
         let promoted = task::Promoted { key, round, fingerprint };
-        let created = task::promote(server, request, name, principal.as_ref(), promoted);
-        result = Ok(match Box::pin(created).await {
-            Ok(created) => LegResult::Task(created),
-            // The client comes back with the state, and the call tries again to become a task.
-            Err(round) => LegResult::InputRequired(round),
-        });
+        return Box::pin(promote(server, request, (name, principal.as_ref()), promoted, claim)).await;
     }
     if let Ok(result) = &mut result
         && let Some(error) = tool_error(server, registered, name, result)
@@ -178,6 +179,36 @@ async fn call_tool(
         *result = LegResult::Complete(error);
     }
     Ok(LegReply { result, claim })
+}
+
+/// Makes a call that has begun a task. If the task cannot be created now, the round leaves in its place: the client comes back with
+/// the state, and the call tries again to become a task.
+///
+/// The reply is committed before the task exists. Otherwise a process that died in between would leave a task, and a leg that runs
+/// again and may go further than the task knows.
+async fn promote(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    (name, principal): (&str, Option<&Principal>),
+    promoted: task::Promoted,
+    claim: Option<Arc<ClaimedLeg>>,
+) -> Result<LegReply<CallToolResult>, Refusal> {
+    let task = match task::promoted(server, request, name, principal, &promoted) {
+        Ok(task) => task,
+        // The cause is in the log.
+        Err(_) => return Ok(LegReply { result: Ok(LegResult::InputRequired(promoted.round)), claim }),
+    };
+    if let Some(claim) = claim {
+        let body = write_created(server, request, task.created.clone())?;
+        let round = WithServerInfo { result: &promoted.round, server_info: &*server.server_info.raw };
+        let round = to_raw_value(&round).map_err(|_| Refusal::Internal)?;
+        claim.commit(&StoredReply::Task(StoredTask { round, reply: result_of(&body)? })).await?;
+    }
+    let result = match task::create(server, request, name, task).await {
+        Ok(created) => LegResult::Task(created),
+        Err(_) => LegResult::InputRequired(promoted.round),
+    };
+    Ok(LegReply { result: Ok(result), claim: None })
 }
 
 /// Returns the result in the place of a failure of a tool, or of a result that does not fit the tool's output schema.
@@ -375,7 +406,7 @@ async fn committed<T: HasMeta + Serialize + SessionResult>(
 /// Gives a claimed leg back that failed, or commits its error if steps have run whose record is lost.
 async fn refused_after_claim(claim: &ClaimedLeg, refusal: &Refusal) -> Result<(), Refusal> {
     match refusal {
-        Refusal::AfterSteps { .. } => {
+        Refusal::AfterSteps { kept: StepsKept::Nowhere, .. } => {
             let error = to_raw_value(&refusal.to_error()).map_err(|_| Refusal::Internal)?;
             claim.commit(&StoredReply::Error(error)).await
         }
@@ -414,6 +445,7 @@ fn write_leg<T: HasMeta + Serialize + SessionResult>(
         LegResult::InputRequired(result) => encode(request, &WithServerInfo { result: &result, server_info }),
         LegResult::Task(created) => write_created(server, request, created),
         LegResult::Again(StoredReply::Result(text) | StoredReply::Questions(text)) => encode(request, &text),
+        LegResult::Again(StoredReply::Task(task)) => encode(request, &task.reply),
         LegResult::Again(StoredReply::Error(text)) => {
             let error = serde_json::from_str(text.get()).map_err(|_| Refusal::Internal)?;
             Err(Refusal::Again(Box::new(error)))

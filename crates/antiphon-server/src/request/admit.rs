@@ -6,7 +6,7 @@ use crate::{
     clock::seconds,
     in_place::boxed,
     limits::{LEG_WARNING, RECORD_WARNING},
-    refusal::Refusal,
+    refusal::{Refusal, StepsKept},
     refusal_log::log_refusal,
     runtime::Runtime,
     settings::Settings,
@@ -173,7 +173,7 @@ fn migrated(leg: &LegRequest<'_>, call: CallId, was: u32, mut record: Record) ->
             }
             Ok(record)
         }
-        OnVersion::Reject => Err(Refusal::Version),
+        OnVersion::Reject => Err(Refusal::Version.after_steps(record.steps_done(), StepsKept::InRecord)),
         OnVersion::Restart => Ok(record.without_history()),
     }
 }

@@ -15,6 +15,9 @@ pub(crate) fn downgrade_refusal(refusal: &Refusal) -> ErrorObject {
         Refusal::Capability { missing } => ErrorObject::invalid_request(not_supported(*missing)),
         Refusal::NotFound { uri } => ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "Resource not found")
             .with_data(json!({ "uri": uri })),
+        Refusal::AfterSteps { refusal, done, kept } => {
+            refusal.to_error_after(downgrade_refusal(refusal), done, *kept)
+        }
         other => other.to_error(),
     }
 }

@@ -42,6 +42,6 @@ pub(crate) use notify::notify;
 pub(crate) use program::begin;
 pub(crate) use requests::{cancel, get, update};
 pub(crate) use result::{TaskResult, result};
-pub(crate) use start::{Promoted, created_before, promote, required, start};
+pub(crate) use start::{Promoted, create, create_again, created_before, promoted, required, start};
 
 pub(crate) use watch::TaskWatch;

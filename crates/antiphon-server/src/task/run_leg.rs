@@ -134,7 +134,7 @@ pub(super) fn end_of(reply: Option<Result<Box<RawValue>, Refusal>>) -> LegEnd {
 }
 
 fn refused(refusal: &Refusal) -> LegEnd {
-    match refusal {
+    match refusal.cause() {
         Refusal::InFlight { retry_after } => {
             LegEnd::Again((*retry_after).clamp(Duration::from_millis(100), Duration::from_secs(10)))
         }

@@ -3,7 +3,7 @@
 use super::{id, requests::load, snapshot::Snapshot, view};
 use crate::{
     Request, TaskMode,
-    at_most_once::fingerprint,
+    at_most_once::{StoredTask, fingerprint},
     call::leg_end::task_key,
     claims::owner,
     refusal::Refusal,
@@ -16,7 +16,8 @@ use crate::{
 };
 use antiphon_seal::Principal;
 use antiphon_store::{Fingerprint, NewTask, StoreErrorKind, TaskCreated, TaskKey, mutant::is_mutant};
-use antiphon_wire::{CreateTaskResult, InputRequiredResult, escaped};
+use antiphon_wire::{CreateTaskResult, InputRequiredResult, Outcome, escaped};
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
 /// Returns true if the request is to become a task before its handler runs.
@@ -64,7 +65,8 @@ pub(crate) async fn start(
         tracing::error!(cause = %escaped(&fault), "a task cannot be named");
         Refusal::Internal
     })?;
-    create(server, request, name, principal, key, None).await
+    let task = new_task(server, request, name, principal, key, None)?;
+    create(server, request, name, task).await
 }
 
 /// A call that becomes a task.
@@ -76,18 +78,44 @@ pub(crate) struct Promoted {
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
-/// Creates the task of a call that has begun. If it cannot be created now, the round leaves in its place, and the client comes
-/// back with it.
-pub(crate) async fn promote(
-    server: &Arc<Runtime>,
+/// A task that is ready to be created.
+pub(crate) struct NewTaskOf {
+    new: NewTask,
+    /// The result for the client.
+    pub(crate) created: CreateTaskResult,
+}
+
+/// Returns the task that a call becomes which has begun.
+pub(crate) fn promoted(
+    server: &Runtime,
     request: &Request<'_>,
     name: &str,
     principal: Option<&Principal>,
-    promoted: Promoted,
-) -> Result<CreateTaskResult, InputRequiredResult> {
-    let created = create(server, request, name, principal, promoted.key, Some(&promoted)).await;
-    // The cause is in the log.
-    created.map_err(|_| promoted.round)
+    promoted: &Promoted,
+) -> Result<NewTaskOf, Refusal> {
+    new_task(server, request, name, principal, promoted.key, Some(promoted))
+}
+
+/// Creates the task of a reply that was committed, if the process died before it created the task.
+pub(crate) async fn create_again(
+    server: &Arc<Runtime>,
+    admitted: &Admitted<'_>,
+    stored: &StoredTask,
+) -> Result<(), Refusal> {
+    let (Some(tasks), Some(call), Some(record)) = (&server.tasks, admitted.call(), admitted.record()) else {
+        return Err(Refusal::Internal);
+    };
+    let (leg, key) = (admitted.leg(), task_key(call));
+    if load(server, tasks, key, admitted.principal()).await?.is_some() {
+        return Ok(());
+    }
+    let Ok(Outcome::InputRequired(round)) = Outcome::<Value>::read(&stored.round) else {
+        return Err(Refusal::Internal);
+    };
+    let fingerprint = fingerprint(call.secret(), record, received_responses(admitted)?.as_ref());
+    let promoted = Promoted { key, round, fingerprint: Some(fingerprint) };
+    let task = new_task(server, leg.request, leg.target, admitted.principal(), key, Some(&promoted))?;
+    create(server, leg.request, leg.target, task).await.map(drop)
 }
 
 /// Returns the task that this leg has become, if it was sent before with the same answers: the reply was lost, and the task has gone on
@@ -110,15 +138,14 @@ pub(crate) async fn created_before(
     Ok(is_same.then(|| CreateTaskResult::new(view::task(server, key, &snapshot))))
 }
 
-async fn create(
-    server: &Arc<Runtime>,
+fn new_task(
+    server: &Runtime,
     request: &Request<'_>,
     name: &str,
     principal: Option<&Principal>,
     key: TaskKey,
     promoted: Option<&Promoted>,
-) -> Result<CreateTaskResult, Refusal> {
-    let tasks = server.tasks.as_ref().ok_or(Refusal::Internal)?;
+) -> Result<NewTaskOf, Refusal> {
     let ttl = ttl(server, request)?;
     let mut snapshot = Snapshot::new(server, request, name, principal, ttl);
     snapshot.keeps_cancellation = TaskForm::of(server, request) != Some(TaskForm::Extension);
@@ -129,6 +156,17 @@ async fn create(
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask::new(key, owner(principal), sealed).with_ttl(ttl);
+    Ok(NewTaskOf { new, created: CreateTaskResult::new(view::task(server, key, &snapshot)) })
+}
+
+/// Creates a task, and returns the result for the client.
+pub(crate) async fn create(
+    server: &Arc<Runtime>,
+    request: &Request<'_>,
+    name: &str,
+    NewTaskOf { new, created }: NewTaskOf,
+) -> Result<CreateTaskResult, Refusal> {
+    let (tasks, key) = (server.tasks.as_ref().ok_or(Refusal::Internal)?, new.task);
     if let Some(session) = &request.session {
         // Before the first change of the task, so that the session is notified of it.
         session.note_task(key);
@@ -140,16 +178,16 @@ async fn create(
             let Some(tasks) = &own.tasks else { return };
             let _ = tasks.engine.start(&new, &limits).await;
         });
-        return Ok(CreateTaskResult::new(view::task(server, key, &snapshot)));
+        return Ok(created);
     }
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
-    let created = tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {
+    let started = tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {
         tracing::error!(tool = ?escaped(name), error = %escaped(&error), "a task cannot be created");
         if error.kind() == StoreErrorKind::Full { Refusal::Busy } else { Refusal::Store }
     })?;
-    if created == TaskCreated::First {
+    if started == TaskCreated::First {
         tasks.counters.created.add_one();
     }
     tracing::debug!(task = %escaped(&key), tool = ?escaped(name), "a call is a task");
-    Ok(CreateTaskResult::new(view::task(server, key, &snapshot)))
+    Ok(created)
 }

@@ -33,6 +33,12 @@ fn body() -> impl Strategy<Value = EntryBody> {
         (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
             |(input, stale, undelivered, outcome)| EntryBody::Step { input, stale, undelivered, outcome }
         ),
+        (any::<u32>(), option::of(digest()), ".{0,12}", vec((".{0,8}", any::<u8>()), 0..3)).prop_map(
+            |(attempt, input, key_path, within)| {
+                let within = within.into_iter().map(|(path, branch)| (path.into(), branch)).collect();
+                EntryBody::Open(Box::new(OpenStep { attempt, input, key_path: key_path.into(), within }))
+            }
+        ),
         any::<u8>().prop_map(|winner| EntryBody::Select { winner }),
         Just(EntryBody::Checkpoint),
     ]
@@ -82,7 +88,7 @@ prop_compose! {
         notes in vec(note(), 0..4),
         (round, state_only) in any::<(u32, u8)>(),
     ) -> Record {
-        Record { state, entries, received, asked, notes, round, state_only }
+        Record { state, entries, received, asked, notes, round, state_only, ..Record::default() }
     }
 }
 

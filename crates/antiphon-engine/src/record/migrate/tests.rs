@@ -55,6 +55,7 @@ fn words(record: &Record) -> Vec<String> {
             EntryBody::Step { input: None, stale: false, .. } => "step",
             EntryBody::Step { input: None, stale: true, .. } => "stale",
             EntryBody::Step { input: Some(_), stale: true, .. } => "stale pinned",
+            EntryBody::Open(_) => "open",
             EntryBody::Select { .. } => "select",
             EntryBody::Checkpoint => "checkpoint",
             EntryBody::Answer { .. } => "answer",

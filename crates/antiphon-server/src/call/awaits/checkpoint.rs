@@ -77,7 +77,7 @@ impl Future for Checkpoint<'_> {
                 }
             };
             let wants_to_end = runtime.carrier().has_checkpoints()
-                && (self.always || runtime.server().sheds() && runtime.may_end_early())
+                && (self.always || runtime.server().sheds())
                 && self.ctx.takes_state_only();
             match runtime.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {

@@ -1,13 +1,16 @@
 //! Selects among branches; the first branch is recorded.
 
-use crate::{Ctx, call::leg_runtime::SlotHandle};
+use crate::{
+    Ctx,
+    call::{leg_runtime::SlotHandle, store_order::StoreOrder},
+};
 use antiphon_engine::{BranchId, CallSite, SlotId, StepKey, key::path};
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 /// The winner of a [`select`](Ctx::select): its first branch, with its output.
@@ -114,9 +117,16 @@ impl SelectRun<'_> {
     ) -> usize {
         let mut first: Option<BranchId> = None;
         let mut done = [false; N];
+        // The winner, while it is being stored.
+        let mut won: Option<(usize, StoreOrder<'_>)> = None;
+        let ctx = self.ctx;
         poll_fn(|cx| {
-            let runtime = self.ctx.leg_runtime();
+            let runtime = ctx.leg_runtime();
             runtime.check_thread();
+            if let Some((winner, storing)) = &mut won {
+                let is_stored = ready!(storing.poll(cx));
+                return if is_stored { Poll::Ready(*winner) } else { Poll::Pending };
+            }
             let begun = self.handle.slot(|| {
                 let (slot, branch) = runtime.begun(|leg| leg.select(Arc::clone(&self.path), N, self.site))?;
                 first = Some(branch);
@@ -151,7 +161,16 @@ impl SelectRun<'_> {
             }
             runtime.with(|leg| leg.end_select(slot));
             self.handle.end();
-            Poll::Ready(winner)
+            // With a store, the winner is stored before a line behind the select runs.
+            let Some(mut storing) = StoreOrder::begin(runtime) else { return Poll::Ready(winner) };
+            match storing.poll(cx) {
+                Poll::Ready(true) => Poll::Ready(winner),
+                Poll::Ready(false) => Poll::Pending,
+                Poll::Pending => {
+                    won = Some((winner, storing));
+                    Poll::Pending
+                }
+            }
         })
         .await
     }

@@ -276,21 +276,24 @@ where
         let this = self.as_mut().project();
         let Some(slot) = this.handle.slot(|| None) else { return Poll::Pending };
         if this.running.is_none() {
-            match runtime.with(|leg| leg.poll_step(slot, cx.waker())) {
+            let can_resolve = this.reconcile.is_some() && !*this.stores_itself;
+            let can_resolve = runtime.claim().is_some_and(|claim| can_resolve || claim.reruns());
+            match runtime.with(|leg| leg.poll_step(slot, cx.waker(), can_resolve)) {
                 StepPoll::Pending => return Poll::Pending,
                 StepPoll::Recorded(outcome) => {
                     this.handle.end();
                     return self.resolve(outcome);
                 }
-                StepPoll::Run(wake, key) => {
+                StepPoll::Run(begin) => {
                     if let Some(claim) = runtime.claim().filter(|_| !*this.stores_itself) {
                         *this.open = Some(OpenStep::new(runtime, claim));
                         let path = path(this.ctx.scope_prefix(), this.key.key, this.key.number);
                         *this.stored = path.ok().and_then(|path| {
-                            StoredStep::begin(claim, path, key.clone(), this.reconcile.take())
+                            StoredStep::begin(runtime, claim, path, &begin, this.reconcile.take())
                         });
                     }
-                    *this.running = Some(Run { wake, attempt: Attempt { key, number: 1 } });
+                    let attempt = Attempt { key: begin.key, number: begin.attempts + 1 };
+                    *this.running = Some(Run { wake: begin.wake, attempt });
                 }
             }
         }

@@ -1,21 +1,23 @@
 //! A step whose start and end are stored: `write_ahead`.
 //!
 //! ```text
-//!  start stored ─┬─ first ───────────────────────────────▶ body ─▶ end stored ─▶ outcome
-//!                ├─ ended in an earlier run ───────────────────────────────────▶ outcome
-//!                └─ begun in an earlier run, which died
-//!                      ├─ `rerun_after_crash` ───────────▶ body, the next attempt
-//!                      ├─ `reconcile`: it happened ────────────▶ end stored ─▶ outcome
-//!                      │              it did not ────────▶ body, the next attempt
-//!                      └─ else ──▶ the leg ends: `outcome_unknown`
+//!  new ────────────────────────────────────▶ start stored ─▶ body ─▶ end stored ─▶ outcome
+//!  begun in an earlier run, which died
+//!      ├─ `rerun_after_crash` ─────────────▶ start stored ─▶ body ─▶ end stored ─▶ outcome
+//!      └─ `reconcile`: it did not happen ──▶ start stored ─▶ body ─▶ end stored ─▶ outcome
+//!                      it happened ──────────────────────────────▶ end stored ─▶ outcome
 //! ```
+//!
+//! A start holds everything that the handler has received before it. A step that ended in an earlier run is in the record of the
+//! leg, and is none of these. One that was interrupted, and has neither of the two, never begins again.
 
 use super::body::{Ended, NoOutcome, of_body};
 use crate::{
     Error,
-    at_most_once::{ClaimedLeg, StepBegin},
+    at_most_once::{ClaimedLeg, StartStored},
+    call::leg_runtime::LegRuntime,
 };
-use antiphon_engine::StopReason;
+use antiphon_engine::{StepBegin, StopReason, WriteAhead};
 use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -31,6 +33,7 @@ pub(super) type Reconcile<'a, T> =
 
 /// The stored records of one step while it runs.
 pub(super) struct StoredStep<'a, T> {
+    runtime: &'a LegRuntime,
     claim: Arc<ClaimedLeg>,
     path: Arc<str>,
     key: String,
@@ -40,7 +43,7 @@ pub(super) struct StoredStep<'a, T> {
 }
 
 enum Phase<'a, T> {
-    Begin(BoxFuture<'static, StepBegin>),
+    Begin(BoxFuture<'static, StartStored>, Option<WriteAhead>),
     Reconcile(BoxFuture<'a, Result<Option<T>, Error>>),
     Body,
     End(BoxFuture<'static, Result<(), StopReason>>, Result<Ended<T>, NoOutcome>),
@@ -58,53 +61,54 @@ pub(super) enum Begun<T> {
 }
 
 impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
-    /// Stores the start of a step, if the server does.
+    /// Stores the start of a step, if the server does; or finds out first whether an interrupted attempt had its effect.
     pub(super) fn begin(
+        runtime: &'a LegRuntime,
         claim: &Arc<ClaimedLeg>,
         path: Arc<str>,
-        key: String,
+        begin: &StepBegin,
         reconcile: Option<Reconcile<'a, T>>,
     ) -> Option<Self> {
-        let phase = Phase::Begin(claim.writes_ahead().then(|| claim.begin_step(&path))?);
-        Some(Self { claim: Arc::clone(claim), path, key, attempt: 1, reconcile, phase })
+        if !claim.writes_ahead() {
+            return None;
+        }
+        let mut step = Self {
+            runtime,
+            claim: Arc::clone(claim),
+            path,
+            key: begin.key.clone(),
+            attempt: begin.attempts,
+            reconcile,
+            phase: Phase::Over,
+        };
+        match step.reconcile.take().filter(|_| begin.is_interrupted && !claim.reruns()) {
+            Some(find) => step.phase = Phase::Reconcile(find(step.key.clone())),
+            None => step.begin_again(begin.attempts + 1),
+        }
+        Some(step)
     }
 
     /// Stores the start of the next attempt.
     pub(super) fn begin_again(&mut self, attempt: u32) {
-        self.phase = Phase::Begin(self.claim.next_attempt(&self.path, attempt));
+        self.attempt = attempt;
+        let ahead = self.runtime.with(|leg| leg.write_ahead_of_step(&self.path, attempt));
+        self.phase = Phase::Begin(self.claim.start_step(&self.path, attempt, ahead.as_ref()), ahead);
     }
 
     /// Polls until the start is stored and the body may run. `limit` is that of an outcome, in bytes.
     pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>, limit: usize) -> Poll<Begun<T>> {
         loop {
             match &mut self.phase {
-                Phase::Begin(storing) => match ready!(storing.as_mut().poll(cx)) {
-                    StepBegin::Run { attempt } => {
-                        self.attempt = attempt;
+                Phase::Begin(storing, ahead) => match ready!(storing.as_mut().poll(cx)) {
+                    StartStored::Run => {
+                        ahead.iter().for_each(|ahead| self.runtime.with(|leg| leg.written(ahead)));
                         self.phase = Phase::Body;
                     }
-                    StepBegin::Recorded(outcome) => {
-                        self.phase = Phase::Over;
-                        return Poll::Ready(Begun::Ended(Ok(Ended { outcome, value: None })));
-                    }
-                    StepBegin::Interrupted { attempt } => {
-                        self.attempt = attempt;
-                        let Some(find) = self.reconcile.take() else {
-                            return self.stop(StopReason::OutcomeUnknown { path: self.path.to_string() });
-                        };
-                        self.phase = Phase::Reconcile(find(self.key.clone()));
-                    }
-                    StepBegin::Stop(reason) => return self.stop(reason),
+                    StartStored::Stop(reason) => return self.stop(reason),
                 },
                 Phase::Reconcile(finding) => match ready!(finding.as_mut().poll(cx)) {
-                    Ok(Some(value)) => {
-                        self.claim.resolve_step(&self.path);
-                        self.body_ended(of_body(Ok(value), limit));
-                    }
-                    Ok(None) => {
-                        self.claim.resolve_step(&self.path);
-                        self.begin_again(self.attempt + 1);
-                    }
+                    Ok(Some(value)) => self.body_ended(of_body(Ok(value), limit)),
+                    Ok(None) => self.begin_again(self.attempt + 1),
                     Err(error) => {
                         let cause = format!("it could not be reconciled: {error}");
                         return self.stop(StopReason::StepFailed { path: self.path.to_string(), cause });
@@ -124,7 +128,7 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
     /// Stores the end of the body.
     pub(super) fn body_ended(&mut self, result: Result<Ended<T>, NoOutcome>) {
         let storing = match &result {
-            Ok(ended) => self.claim.end_step(&self.path, &ended.outcome),
+            Ok(ended) => self.claim.end_step(&self.path, &ended.outcome, None),
             Err(_no_outcome) => self.claim.fail_attempt(&self.path, self.attempt),
         };
         self.phase = Phase::End(storing, result);

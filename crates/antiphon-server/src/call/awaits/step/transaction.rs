@@ -1,11 +1,13 @@
 //! A step in a transaction: the author's writes and the end of the step are committed together.
 //!
 //! ```text
-//!  claimed? ─▶ stored by an earlier run? ─▶ begin ─▶ body ─┬─ a value ──▶ record, commit ─▶ outcome
-//!     │ no            │ yes                                ├─ an error ─▶ roll back ─▶ record ─▶ outcome
-//!     ▼               ▼                                    ├─ again ────▶ roll back ─▶ no outcome
-//!  the leg ends    outcome                                 └─ a panic ──▶ roll back ─▶ no outcome
+//!  claimed? ─▶ begin ─▶ body ─┬─ a value ──▶ record, commit ─▶ outcome
+//!     │ no                    ├─ an error ─▶ roll back ─▶ record ─▶ outcome
+//!     ▼                       ├─ again ────▶ roll back ─▶ no outcome
+//!  the leg ends               └─ a panic ──▶ roll back ─▶ no outcome
 //! ```
+//!
+//! The record has no start. So its end holds everything that the handler has received before the step.
 
 use super::{
     Step,
@@ -133,7 +135,7 @@ impl<T: Serialize + DeserializeOwned> Future for InTransaction<'_, T> {
     }
 }
 
-/// Runs the step, unless an earlier run of the leg has stored its outcome.
+/// Runs the step. One whose outcome an earlier run of the leg has stored is in the record, and does not come here.
 async fn transact<S, T, F, R>(
     ctx: &Ctx,
     site: CallSite,
@@ -147,14 +149,16 @@ where
     R: Send,
     T: Serialize + DeserializeOwned + Send + 'static,
 {
-    let (claim, limit) = (claimed(ctx, site, store.identity())?, ctx.leg_runtime().limits().step_result);
-    if let Some(outcome) = claim.earlier_outcome(&path).map_err(NoOutcome::NotBegun)? {
-        return Ok(Ended { outcome, value: None });
-    }
-    let record = claim.end_of_step(&path);
+    let (runtime, claim) = (ctx.leg_runtime(), claimed(ctx, site, store.identity())?);
+    let limit = runtime.limits().step_result;
+    let ahead = runtime.with(|leg| leg.write_ahead_of_step(&path, 1));
+    let record = claim.end_of_step(&path, ahead.as_ref().map(|ahead| ahead.text.clone()));
     let conclude = move |result| conclude(result, limit, S::is_temporary, record);
     let ended = match store.transact(&claim.claim.fence, body, conclude).await {
-        Ok(Transacted::Committed(ended)) => return ended,
+        Ok(Transacted::Committed(ended)) => {
+            ahead.iter().for_each(|ahead| runtime.with(|leg| leg.written(ahead)));
+            return ended;
+        }
         Ok(Transacted::RolledBack(Ok(ended))) => ended,
         Ok(Transacted::RolledBack(Err(no_outcome))) => return Err(no_outcome),
         Ok(Transacted::Existing(stored)) => {
@@ -168,7 +172,7 @@ where
         }
     };
     // Nothing of the body is left. Its error is the outcome of the step.
-    claim.end_step(&path, &ended.outcome).await.map_err(NoOutcome::NotStored)?;
+    claim.end_step(&path, &ended.outcome, ahead.as_ref()).await.map_err(NoOutcome::NotStored)?;
     Ok(ended)
 }
 

@@ -1,0 +1,218 @@
+//! The records of a leg in its store: their names, and how a later run of the leg reads them.
+//!
+//! | name | event | value | appended before |
+//! |---|---|---|---|
+//! | `LEG:PATH` | an attempt began | the number of the run's fence; sealed: the deliveries up to here, and the start | the body runs |
+//! | `LEG:failed:PATH` | an attempt | | the next attempt, or the reply |
+//! | `LEG:PATH` | ended | sealed: the outcome | the handler receives the outcome |
+//! | `order LEG NUMBER` | ended | sealed: the deliveries up to the winner of a select | the select resolves |
+//! | `call LEG` | ended | sealed: the call of a first request | the handler runs |
+//!
+//! A start that an earlier release has stored has no deliveries.
+
+use crate::{
+    at_most_once::{
+        outcome::RowSeal,
+        store_error::{refused, repeated},
+    },
+    refusal::Refusal,
+    runtime::Runtime,
+};
+use antiphon_engine::{StepFailure, StepOutcome, StoredLeg};
+use antiphon_seal::CallSecret;
+use antiphon_store::{CallStore, Fence, MAX_STEP_NAME, StepEvent, StepRecord};
+use serde::{Deserialize, Serialize};
+
+/// The first byte of a stored outcome.
+const DONE: u8 = b'd';
+const FAILED: u8 = b'f';
+/// The first byte of an outcome that the text of its start precedes, with its length as four bytes.
+const WITH_START: u8 = b'e';
+
+#[derive(Serialize, Deserialize)]
+struct Failure {
+    message: String,
+    code: Option<String>,
+    data: Option<String>,
+    user_facing: bool,
+}
+
+/// The mark of a record that an attempt has failed.
+pub(super) const FAILURE: &str = "failed:";
+
+/// The number of bytes of a fence's number.
+pub(super) const FENCE: usize = 8;
+
+/// Returns the name of the record of a call. No step has it: it lacks the colon.
+pub(super) fn call_name(leg: u32) -> String {
+    format!("call {leg}")
+}
+
+/// Returns the name of a record of deliveries. No step has it: it lacks the colon.
+pub(super) fn order_name(leg: u32, number: &str) -> String {
+    format!("order {leg} {number}")
+}
+
+fn prefix(leg: u32) -> String {
+    format!("{leg}:")
+}
+
+/// Returns the name of a record. The records of another leg are in its token, so each leg has its own.
+pub(super) fn name(leg: u32, kind: &str, path: &str) -> String {
+    format!("{leg}:{kind}{}", short(path))
+}
+
+/// Returns a path that fits a store. A path that is too long ends with its digest.
+pub(super) fn short(path: &str) -> String {
+    if path.len() <= MAX_STEP_NAME - 32 {
+        return path.to_owned();
+    }
+    let digest = CallSecret::from_bytes(*b"a long step name").pin(path.as_bytes()).to_bytes();
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Paths are ASCII.
+    format!("{}..{digest}", path.get(..MAX_STEP_NAME - 72).unwrap_or_default())
+}
+
+/// Loads what earlier runs of a leg have stored.
+pub(crate) async fn stored_leg(
+    server: &Runtime,
+    store: &dyn CallStore,
+    fence: &Fence,
+    row: &RowSeal,
+) -> Result<StoredLeg, Refusal> {
+    let records = repeated(|| store.load(fence.call())).await.map_err(|error| refused(&error))?;
+    let (sealer, now) = (server.sealing.sealer(), server.clock.now());
+    // The cause is in the log.
+    read(&records, row.leg, |kind, sealed| row.open(&sealer, kind, sealed, now))
+        .map_err(|step| Refusal::OutcomeUnknown { step: Some(step) })
+}
+
+/// Reads the records of a leg among those of its call, in the order in which they were appended. `open` opens a sealed value of a
+/// kind. The error is the name of a step whose record cannot be read.
+fn read(
+    records: &[StepRecord],
+    leg: u32,
+    open: impl Fn(&str, &[u8]) -> Option<Vec<u8>>,
+) -> Result<StoredLeg, String> {
+    let (mut stored, order) = (StoredLeg::default(), order_name(leg, ""));
+    for record in records {
+        if record.step().starts_with(&order) {
+            let text = open(record.step(), record.value());
+            let read = text.and_then(|text| stored.delivered(&text).ok());
+            read.ok_or_else(|| record.step().to_owned())?;
+            continue;
+        }
+        let Some(name) = record.step().strip_prefix(&prefix(leg)) else { continue };
+        let unreadable = || name.to_owned();
+        match (name.strip_prefix(FAILURE), record.event()) {
+            (Some(name), StepEvent::Started { attempt }) => stored.failed(name, attempt),
+            (None, StepEvent::Started { attempt }) => {
+                let sealed = record.value().get(FENCE..).filter(|sealed| !sealed.is_empty());
+                let text = match sealed {
+                    Some(sealed) => Some(open(&begin_kind(name), sealed).ok_or_else(unreadable)?),
+                    None => None,
+                };
+                stored.begin(name, attempt, text.as_deref()).map_err(|_| unreadable())?;
+            }
+            (_, StepEvent::Ended) => {
+                let value = open(&end_kind(name), record.value()).ok_or_else(unreadable)?;
+                let (outcome, text) = decode(&value).ok_or_else(unreadable)?;
+                stored.end(name, outcome, text).map_err(|_| unreadable())?;
+            }
+        }
+    }
+    Ok(stored)
+}
+
+/// Returns the kind of the sealed value of a start.
+pub(super) fn begin_kind(name: &str) -> String {
+    format!("begin {name}")
+}
+
+/// Returns the kind of the sealed value of an end.
+pub(super) fn end_kind(name: &str) -> String {
+    format!("step {name}")
+}
+
+/// Returns the value of an end.
+pub(super) fn encode(outcome: &StepOutcome) -> Vec<u8> {
+    match outcome {
+        StepOutcome::Done(text) => [&[DONE], text.as_bytes()].concat(),
+        StepOutcome::Failed(failure) => {
+            let StepFailure { message, code, data, user_facing } = failure.clone();
+            let failure = Failure { message, code, data, user_facing };
+            let text = serde_json::to_vec(&failure).unwrap_or_default();
+            [&[FAILED][..], &text].concat()
+        }
+        // A step that its handler dropped has no outcome to store.
+        StepOutcome::Abandoned => Vec::new(),
+    }
+}
+
+/// Returns the value of an end that has the text of its start.
+pub(super) fn with_start(start: &[u8], outcome: &[u8]) -> Vec<u8> {
+    // A text is shorter than the limit of a record.
+    let length = u32::try_from(start.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&[WITH_START], &length[..], start, outcome].concat()
+}
+
+/// Reads an outcome, and the text of the step's start if the value has it.
+pub(super) fn decode(bytes: &[u8]) -> Option<(StepOutcome, Option<&[u8]>)> {
+    let (kind, text) = bytes.split_first()?;
+    match *kind {
+        DONE => Some((StepOutcome::Done(std::str::from_utf8(text).ok()?.into()), None)),
+        FAILED => {
+            let Failure { message, code, data, user_facing } = serde_json::from_slice(text).ok()?;
+            Some((StepOutcome::Failed(StepFailure { message, code, data, user_facing }), None))
+        }
+        WITH_START => {
+            let (length, rest) = text.split_first_chunk::<4>()?;
+            let (start, outcome) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+            if outcome.first() == Some(&WITH_START) {
+                return None;
+            }
+            Some((decode(outcome)?.0, Some(start)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_and_differ() {
+        let long = "s".repeat(400);
+        let names = [
+            name(1, "", "a"),
+            name(2, "", "a"),
+            name(1, FAILURE, "a"),
+            name(1, "", &long),
+            call_name(1),
+            order_name(1, "1.0"),
+        ];
+        assert!(names.iter().all(|name| name.len() <= MAX_STEP_NAME), "{names:?}");
+        assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
+        assert_ne!(name(1, "", &long), name(1, "", &format!("{long}t")));
+        assert!(!order_name(11, "").starts_with(&order_name(1, "")));
+    }
+
+    #[test]
+    fn outcomes_are_read_as_they_were_written() {
+        let failure = StepFailure {
+            message: "no".to_owned(),
+            code: Some("c".to_owned()),
+            data: None,
+            user_facing: true,
+        };
+        for outcome in [StepOutcome::Done("[1]".into()), StepOutcome::Failed(failure)] {
+            assert_eq!(decode(&encode(&outcome)), Some((outcome.clone(), None)));
+            let value = with_start(b"start", &encode(&outcome));
+            assert_eq!(decode(&value), Some((outcome, Some(&b"start"[..]))));
+            assert_eq!(decode(&with_start(b"start", &value)), None);
+        }
+        assert_eq!(decode(b""), None);
+        assert_eq!(decode(b"x{}"), None);
+    }
+}
