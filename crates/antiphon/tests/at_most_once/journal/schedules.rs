@@ -144,16 +144,19 @@ async fn a_run_that_was_taken_over_does_not_go_behind_its_race() {
         let state = send(&servers[0], &Value::Null).await["result"]["requestState"].clone();
         one.process.stands(operation, 4 * LEASE);
         let first = timeout(Duration::from_secs(60), send(&servers[0], &state));
-        let second = async {
+        let second = async || {
             sleep(2 * LEASE).await;
-            let mut reply = send(&servers[1], &state).await;
-            while reply["error"]["data"]["reason"] == "in_flight" {
-                sleep(Duration::from_secs(1)).await;
-                reply = send(&servers[1], &state).await;
+            let mut state = state.clone();
+            loop {
+                let reply = send(&servers[1], &state).await;
+                match &reply["result"]["requestState"] {
+                    _ if reply["error"]["data"]["reason"] == "in_flight" => sleep(Duration::from_secs(1)).await,
+                    Value::String(next) => state = next.clone().into(),
+                    _ => return reply,
+                }
             }
-            reply
         };
-        let (_, reply) = tokio::join!(first, second);
+        let (_, reply) = tokio::join!(first, second());
         sleep(Duration::from_secs(30)).await;
         let text = reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{reply}"));
         let effects: Vec<String> = one.effects.lock().unwrap().iter().map(|(did, _)| did.clone()).collect();

@@ -80,7 +80,8 @@ async fn a_version_without_a_stored_race_has_diverged_before_any_step() {
             ended.did_nothing_twice();
             let names = ended.names();
             if names.iter().any(|did| did.starts_with("book")) && ended.reply["error"].is_object() {
-                assert_eq!(ended.reason(), "flow_diverged", "{ended:#?}");
+                // An interrupted step that is not there any more has its own error.
+                assert!(matches!(ended.reason(), "flow_diverged" | "outcome_unknown"), "{ended:#?}");
             }
             // Steps of the older version that were begun belong to no version any more.
             assert!(!(names.contains(&"other") && names.len() > 1), "{ended:#?}");
