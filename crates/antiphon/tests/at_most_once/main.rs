@@ -17,6 +17,7 @@ mod postgres_server;
 mod programs;
 
 mod build;
+mod journal;
 mod keeping;
 mod sealed;
 mod simulation;

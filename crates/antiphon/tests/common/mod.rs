@@ -12,6 +12,7 @@ pub mod late_store;
 pub mod leak_check;
 pub mod lines;
 pub mod log;
+pub mod mortal;
 pub mod one_tool;
 pub mod post;
 pub mod session;

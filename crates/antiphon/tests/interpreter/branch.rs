@@ -27,7 +27,17 @@ impl Env {
     }
 
     pub(crate) fn decided(&self, path: String, decided: BranchResult) {
+        if self.scene.process.as_ref().is_some_and(|process| !process.is_dead()) {
+            self.scene.trace.decides(&path, decided);
+        }
         self.scene.leg.decided.lock().unwrap().insert(path, decided);
+    }
+
+    /// Never returns in a dead process.
+    pub(crate) async fn alive(&self) {
+        if let Some(process) = &self.scene.process {
+            process.alive().await;
+        }
     }
 
     pub(crate) fn at(&self, at: BranchPosition) -> Self {

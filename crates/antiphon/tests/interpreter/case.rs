@@ -13,6 +13,14 @@ use std::{
 pub(crate) enum Carrier {
     Sealed,
     Pushed,
+    /// In requests, with `write_ahead` on a store in memory.
+    Memory,
+    /// The same on SQLite.
+    Sqlite,
+    /// As a task, on a store in memory.
+    TaskMemory,
+    /// The same on SQLite.
+    TaskSqlite,
 }
 
 #[derive(Clone)]
@@ -21,8 +29,16 @@ pub(crate) struct Case {
     pub(crate) program: Arc<Program>,
     pub(crate) seed: u64,
     pub(crate) server: ServerKind,
+    /// An interrupted step that is not reconciled runs again.
+    pub(crate) reruns: bool,
     /// The first requests of the client. After these, the client answers all questions.
     pub(crate) moves: Vec<Move>,
+}
+
+impl Carrier {
+    pub(crate) fn is_task(self) -> bool {
+        matches!(self, Self::TaskMemory | Self::TaskSqlite)
+    }
 }
 
 /// One request of the client; on a session, what the client does next.
@@ -37,6 +53,8 @@ pub(crate) struct Move {
     pub(crate) reversed: bool,
     /// The version of the world from here on.
     pub(crate) world: u8,
+    /// The time that passes before, in [`PAUSES`]. With a store only.
+    pub(crate) pause: u8,
     pub(crate) what: MoveKind,
 }
 
@@ -53,7 +71,16 @@ pub(crate) enum MoveKind {
     /// Sends two copies at once, to two instances, and goes on from the second reply or the first. On a session: as
     /// `Returns`.
     Twice(bool),
+    /// The client hangs up after so many milliseconds, and sends the same request again. With a store only, as all below.
+    HangsUp(u8),
+    /// The process dies at an operation of its store, which takes effect or not; the same request goes to another one.
+    Dies { after: u8, takes_effect: bool },
+    /// The task is cancelled.
+    Cancels,
 }
+
+/// The pauses of a client, in milliseconds.
+pub(crate) const PAUSES: [u64; 8] = [0, 0, 1, 5, 20, 60, 1_000, 4_000];
 
 impl Case {
     /// Returns `true` if each leg can be predicted as long as the world does not change.
@@ -94,6 +121,10 @@ impl Move {
         Self { world, ..self }
     }
 
+    pub(crate) fn pause(self, pause: u8) -> Self {
+        Self { pause, ..self }
+    }
+
     pub(crate) fn what(self, what: MoveKind) -> Self {
         Self { what, ..self }
     }
@@ -114,6 +145,9 @@ impl fmt::Debug for Move {
         if self.world != 0 {
             write!(f, ".world({})", self.world)?;
         }
+        if self.pause != 0 {
+            write!(f, ".pause({})", self.pause)?;
+        }
         match self.what {
             MoveKind::Sends => Ok(()),
             what => write!(f, ".what({what:?})"),
@@ -123,8 +157,8 @@ impl fmt::Debug for Move {
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { carrier, program, seed, server, moves } = self;
-        writeln!(f, "\n    carrier: {carrier:?}, seed: {seed}, server: {server:?},")?;
+        let Self { carrier, program, seed, server, reruns, moves } = self;
+        writeln!(f, "\n    carrier: {carrier:?}, seed: {seed}, server: {server:?}, reruns: {reruns},")?;
         writeln!(f, "    program: {program:?},")?;
         write!(f, "    moves: {moves:?}")
     }
@@ -209,8 +243,8 @@ fn write_node(node: &Node, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
                 text => write!(f, ".text({text:?})"),
             }
         }
-        Node::Step(Step { name, kind, raw }) => {
-            write!(f, "step({}, {kind:?})", letter(name))?;
+        Node::Step(Step { name, kind, raw, reconciles }) => {
+            write!(f, "step({}, {kind:?}){}", letter(name), if *reconciles { ".reconciles()" } else { "" })?;
             raw.map_or(Ok(()), |raw| write!(f, ".waits_for({raw:?})"))
         }
         Node::Raw(it) => write!(f, "raw({it:?})"),
@@ -218,6 +252,7 @@ fn write_node(node: &Node, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
         Node::Panics(name) => write!(f, "panics({})", letter(name)),
         Node::Throws => write!(f, "Throws"),
         Node::Takes => write!(f, "Takes"),
+        Node::IntoTask => write!(f, "IntoTask"),
         Node::Feed(joined, first, second) => block(format!("feed({joined:?}, "), &[first, second], ")", f),
         Node::Unwind(name, node) => block(format!("unwind({}, ", letter(name)), &[node], ")", f),
         Node::Seq(nodes) => all(nodes, "seq(".to_owned(), f),
@@ -250,7 +285,7 @@ pub(crate) fn stage<const N: usize>(before: Node, asks: [Node; N]) -> Stage {
 }
 
 pub(crate) fn step(name: Name, kind: Kind) -> Node {
-    Node::Step(Step { name, kind, raw: None })
+    Node::Step(Step { name, kind, raw: None, reconciles: false })
 }
 
 pub(crate) fn seq<const N: usize>(nodes: [Node; N]) -> Node {
@@ -305,6 +340,14 @@ impl Node {
     pub(crate) fn text(mut self, text: Text) -> Self {
         if let Self::Ask(ask) = &mut self {
             ask.text = text;
+        }
+        self
+    }
+
+    #[allow(dead_code, reason = "for the rows to come")]
+    pub(crate) fn reconciles(mut self) -> Self {
+        if let Self::Step(step) = &mut self {
+            step.reconciles = true;
         }
         self
     }

@@ -1,7 +1,7 @@
 //! Rules for the effects of a call, for any behaviour of its client.
 
 use crate::{
-    trace::{Chain, LegTrace, Run, RunEnd},
+    trace::{Chain, Crash, LegTrace, Run, RunEnd},
     user::UserAnswer,
 };
 use std::{
@@ -144,15 +144,19 @@ pub(crate) struct Allowance {
     pub(crate) repeats: usize,
     /// Steps may be dropped while they run, and begun again.
     pub(crate) cuts: bool,
+    /// With a store: interruptions after which a step may have its effect again that nobody reconciles.
+    pub(crate) interruptions: Option<usize>,
 }
 
 /// The effects of a call, over all its requests.
 pub(crate) fn effects(legs: &[Arc<LegTrace>], allowance: Allowance) -> Result<(), String> {
-    let Allowance { calls, repeats, cuts } = allowance;
+    let Allowance { calls, repeats, cuts, interruptions } = allowance;
     let mut path_of: BTreeMap<String, String> = BTreeMap::new();
     let mut paths: BTreeMap<String, (BTreeSet<String>, usize, usize)> = BTreeMap::new();
+    let mut crashes: BTreeMap<String, Crash> = BTreeMap::new();
     for run in legs.iter().flat_map(|leg| leg.runs.lock().unwrap().clone()) {
-        let Run { path, key, end, .. } = run;
+        let Run { path, key, end, crash, .. } = run;
+        crashes.insert(path.clone(), crash);
         let first = path_of.entry(key.clone()).or_insert_with(|| path.clone());
         if *first != path {
             return Err(format!("one key for two steps, `{first}` and `{path}`"));
@@ -163,6 +167,13 @@ pub(crate) fn effects(legs: &[Arc<LegTrace>], allowance: Allowance) -> Result<()
         *ended += usize::from(end == RunEnd::Outcome);
     }
     for (path, (keys, begun, ended)) in paths {
+        let crash = crashes[&path];
+        let repeats = match interruptions {
+            Some(interruptions) if crash == Crash::Reruns => interruptions,
+            _ => repeats,
+        };
+        // A step that was interrupted is nobody's to run again.
+        let cuts = cuts && (interruptions.is_none() || crash != Crash::Unresolved);
         if keys.len() > calls {
             return Err(format!("`{path}` ran under {} keys in {calls} calls", keys.len()));
         }

@@ -19,6 +19,8 @@ pub(crate) struct Family {
     pub(crate) fails: bool,
     /// Questions change between legs.
     pub(crate) changes: bool,
+    /// Its calls are in a store: processes die, clients hang up and repeat, and calls become tasks.
+    pub(crate) store: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +55,11 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
     };
     let moves = proptest::collection::vec(one_move(family), 0..8);
     // A change is of consequence where the rest goes on in order.
-    let honest = proptest::bool::weighted(if family.changes { 0.6 } else { 0.3 });
+    let honest = proptest::bool::weighted(match () {
+        () if family.store => 0.1,
+        () if family.changes => 0.6,
+        () => 0.3,
+    });
     let carrier = proptest::sample::select(family.carriers);
     // What waits for other things may come to another end of a leg when it is replayed.
     let checked = u32::from(!family.waits && !family.changes);
@@ -65,8 +71,10 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
         checked => Just(ServerKind::Checked),
         strict => Just(ServerKind::Strict),
     ];
-    (program, any::<u64>(), moves, honest, carrier, server)
-        .prop_map(|(program, seed, mut moves, honest, carrier, server)| {
+    let server = if family.store { Just(ServerKind::Usual).boxed() } else { server.boxed() };
+    let reruns = proptest::bool::weighted(if family.store { 0.3 } else { 0.0 });
+    (program, any::<u64>(), moves, honest, carrier, server, reruns)
+        .prop_map(|(program, seed, mut moves, honest, carrier, server, reruns)| {
             if honest {
                 let plainly = |it: &Move| Move { what: MoveKind::Sends, answers: it.answers | 0xf, ..*it };
                 moves.iter_mut().for_each(|it| *it = plainly(it));
@@ -75,7 +83,7 @@ pub(crate) fn case(family: Family) -> BoxedStrategy<Case> {
             // A panic drops the questions beside it, which is reported.
             let reported = server == ServerKind::Checked && program.unwinds();
             let server = if reported { ServerKind::Usual } else { server };
-            Case { carrier, program, seed, server, moves }
+            Case { carrier, program, seed, server, reruns, moves }
         })
         .boxed()
 }
@@ -88,13 +96,26 @@ fn one_move(family: Family) -> impl Strategy<Value = Move> {
         if family.waits { 4 } else { 2 } => cuts,
         2 => (0_u8..4).prop_map(MoveKind::Returns),
         1 => any::<bool>().prop_map(MoveKind::Twice),
+        if family.store { 8 } else { 0 } => (1_u8..130).prop_map(MoveKind::HangsUp),
+        if family.store { 16 } else { 0 } =>
+            (prop_oneof![3 => 0_u8..10, 1 => 10_u8..24], any::<bool>()).prop_map(|(after, takes_effect)| MoveKind::Dies { after, takes_effect }),
+        u32::from(family.store) => Just(MoveKind::Cancels),
     ];
+    let pause = if family.store { (0_u8..8).boxed() } else { Just(0).boxed() };
     let bad = prop_oneof![3 => Just(0), 1 => any::<u8>()];
     let answers = prop_oneof![1 => Just(0xff), 2 => any::<u8>()];
     let world =
         if family.changes { prop_oneof![2 => Just(0_u8), 1 => 1_u8..3].boxed() } else { Just(0).boxed() };
-    (answers, bad, any::<bool>(), any::<bool>(), world, what).prop_map(
-        |(answers, bad, extra, reversed, world, what)| Move { answers, bad, extra, reversed, world, what },
+    (answers, bad, any::<bool>(), any::<bool>(), world, pause, what).prop_map(
+        |(answers, bad, extra, reversed, world, pause, what)| Move {
+            answers,
+            bad,
+            extra,
+            reversed,
+            world,
+            pause,
+            what,
+        },
     )
 }
 
@@ -102,11 +123,14 @@ fn name() -> impl Strategy<Value = Name> {
     (0_u8..3).prop_map(|letter| Name { letter, number: 0 })
 }
 
-fn raw() -> impl Strategy<Value = Raw> {
+fn raw(family: Family) -> impl Strategy<Value = Raw> {
+    // Shorter and longer than the grace of a leg; rarely longer than a step without its client has.
+    let long = u32::from(family.store);
+    let millis = prop_oneof![8 => 1_u16..6, 8 => 45_u16..70, 4 * long => 6_u16..130, long => 900_u16..1_200];
     prop_oneof![
         (1_u8..4).prop_map(Raw::Yields),
         (0_u8..3).prop_map(Raw::Task),
-        prop_oneof![1_u8..6, 45_u8..70].prop_map(Raw::Sleeps),
+        millis.prop_map(Raw::Sleeps),
     ]
 }
 
@@ -132,8 +156,14 @@ fn step(family: Family) -> impl Strategy<Value = Step> {
         1 => (0_u8..3, any::<bool>()).prop_map(|(fails, panics)| Kind::Retried { fails, panics }),
         u32::from(family.fails) => any::<bool>().prop_map(|panics| Kind::Flaky { panics }),
     ];
-    let inside = if family.waits { proptest::option::of(raw()).boxed() } else { Just(None).boxed() };
-    (name(), kind, inside).prop_map(|(name, kind, raw)| Step { name, kind, raw })
+    let inside = if family.waits { proptest::option::of(raw(family)).boxed() } else { Just(None).boxed() };
+    let reconciles = proptest::bool::weighted(if family.store { 0.9 } else { 0.0 });
+    (name(), kind, inside, reconciles).prop_map(|(name, kind, raw, reconciles)| Step {
+        name,
+        kind,
+        raw,
+        reconciles,
+    })
 }
 
 fn leaf(family: Family) -> BoxedStrategy<Node> {
@@ -141,15 +171,17 @@ fn leaf(family: Family) -> BoxedStrategy<Node> {
     let checkpoint = (name(), any::<bool>())
         .prop_map(move |(name, now)| Node::Checkpoint { name, now: now && family.waits });
     if !family.waits {
-        return prop_oneof![8 => ask, 8 => step, 1 => checkpoint, 1 => Just(Node::Throws)].boxed();
+        return prop_oneof![8 => ask, 8 => step, 1 => checkpoint, u32::from(!family.store) => Just(Node::Throws)].boxed();
     }
     prop_oneof![
         8 => ask,
         8 => step,
-        4 => raw().prop_map(Node::Raw),
+        4 => raw(family).prop_map(Node::Raw),
         3 => Just(Node::Takes),
         2 => checkpoint,
-        1 => Just(Node::Throws),
+        // A wait that no step records may decide what a panic drops.
+        u32::from(!family.store) => Just(Node::Throws),
+        2 * u32::from(family.store) => Just(Node::IntoTask),
         u32::from(family.fails) => name().prop_map(Node::Panics),
     ]
     .boxed()
@@ -159,12 +191,36 @@ fn leaf(family: Family) -> BoxedStrategy<Node> {
 fn root(family: Family) -> BoxedStrategy<Node> {
     let several = |most| proptest::collection::vec(tree(family, 3, 10), 2..=most);
     prop_oneof![
+        9 * u32::from(family.store) => contests(family).prop_map(Node::Seq),
         2 => tree(family, 5, 28),
         if family.changes { 5 } else { 3 } => several(6).prop_map(Node::Seq),
         1 => (joined(), several(4)).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
         1 => (name(), several(3)).prop_map(|(name, nodes)| Node::Select(name, nodes)),
     ]
     .boxed()
+}
+
+/// Branches of steps and waits side by side, and what follows: what a crash may change.
+fn contests(family: Family) -> impl Strategy<Value = Vec<Node>> {
+    let raw = u32::from(family.waits);
+    // A task shows its questions while its steps run.
+    let is_task = family.carriers.iter().any(|carrier| carrier.is_task());
+    let part = prop_oneof![
+        6 => step(family).prop_map(Node::Step),
+        3 * raw => self::raw(family).prop_map(Node::Raw),
+        if is_task { 6 } else { 2 } => ask(family).prop_map(Node::Ask),
+        raw => Just(Node::IntoTask),
+    ];
+    let lanes = || proptest::collection::vec(proptest::collection::vec(part.clone(), 1..4).prop_map(Node::Seq), 2..=3);
+    let contest = prop_oneof![
+        4 => (name(), lanes()).prop_map(|(name, nodes)| Node::Select(name, nodes)),
+        2 => (name(), lanes()).prop_map(|(name, nodes)| Node::Catch(Box::new(Node::Try(name, nodes)))),
+        3 => (joined(), lanes()).prop_map(|(joined, nodes)| Node::Join(joined, nodes)),
+    ];
+    let nested = (joined(), contest.clone(), contest.clone())
+        .prop_map(|(joined, one, two)| Node::Join(joined, vec![one, two]));
+    let node = prop_oneof![4 => contest, 1 => nested, 3 => part.clone(), 1 => tree(family, 3, 8)];
+    proptest::collection::vec(node, 2..=5)
 }
 
 fn joined() -> impl Strategy<Value = Joined> + Clone {

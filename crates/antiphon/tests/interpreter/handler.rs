@@ -32,7 +32,14 @@ pub(crate) fn run<'a>(ctx: &'a Ctx, node: &'a Node, env: Env, value: u64) -> Run
             Node::Step(it) => same(step(ctx, it, &env, value).await),
             Node::Raw(it) => {
                 raw(*it).await;
+                env.alive().await;
                 same(Ok(mix("raw", "", value)))
+            }
+            Node::IntoTask => {
+                if let Err(error) = ctx.into_task().await {
+                    env.wrong(format!("the call becomes no task: {error}"));
+                }
+                same(Ok(value))
             }
             Node::Checkpoint { name, now } => {
                 let checkpoint = ctx.checkpoint().key(letter(*name));

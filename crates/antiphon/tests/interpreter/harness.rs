@@ -12,6 +12,7 @@ use crate::{
     generate::{Family, case},
     pushed,
     sealed::{self, CallEnd},
+    stored,
     trace::{Scene, Trace},
     user::mix,
 };
@@ -168,6 +169,7 @@ pub(crate) fn one(case: &Case) -> Result<CaseRun, String> {
             match case.carrier {
                 Carrier::Sealed => sealed::check(case, Arc::clone(&trace)).await,
                 Carrier::Pushed => pushed::check(case, Arc::clone(&trace)).await,
+                _ => stored::check(case, Arc::clone(&trace)).await,
             }
         };
         // Hours of the runtime's clock, no time of ours.

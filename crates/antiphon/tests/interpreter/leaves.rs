@@ -3,9 +3,9 @@
 use crate::{
     branch::{End, Env, panic_quietly},
     stop::Stop,
-    trace::{Chain, Link, Run, RunEnd},
+    trace::{Chain, Crash, Link, Run, RunEnd},
     tree::{Ask, Form, Kind, Raw, Step, Text, letter},
-    user::{UserAnswer, after_answer, after_step},
+    user::{UserAnswer, after_answer, after_step, mix},
 };
 use antiphon::{
     Result as Outcome,
@@ -176,19 +176,27 @@ pub(crate) async fn ask(ctx: &Ctx, ask: &Ask, path: String, env: &Env, value: u6
 
 /// The body of a step.
 async fn body(step: &Step, path: &str, env: &Env, value: u64, attempt: Attempt) -> Outcome<Receipt> {
-    let leg = &env.scene.leg;
+    let (leg, trace) = (&env.scene.leg, &env.scene.trace);
+    env.alive().await;
     if leg.gone.load(Ordering::Relaxed) {
         env.wrong(format!("an attempt of `{path}` begins after the request was cancelled"));
     }
-    let times = env.scene.trace.attempt(path);
+    if trace.has_received(path) {
+        env.wrong(format!("an attempt of `{path}` begins after the handler received its end"));
+    }
+    let times = trace.attempt(path);
     let at = {
         let mut runs = leg.runs.lock().unwrap();
         let (key, chain) = (attempt.key().to_owned(), Arc::clone(&env.chain));
-        runs.push(Run { path: path.to_owned(), key, chain, end: RunEnd::None });
+        let crash = crash(step, env);
+        runs.push(Run { path: path.to_owned(), key, chain, end: RunEnd::None, crash });
         runs.len() - 1
     };
-    if let Some(it) = step.raw {
+    // With a store, some wait behind their effect.
+    let waits_behind = env.scene.process.is_some() && mix("waits behind", path, 0).is_multiple_of(2);
+    if let Some(it) = step.raw.filter(|_| !waits_behind) {
         raw(it).await;
+        env.alive().await;
     }
     let (fails, panics) = match step.kind {
         Kind::Retried { fails, panics } => (fails, panics),
@@ -197,6 +205,13 @@ async fn body(step: &Step, path: &str, env: &Env, value: u64, attempt: Attempt) 
     };
     let fails_now = times <= fails.into();
     leg.runs.lock().unwrap()[at].end = if fails_now { RunEnd::NoOutcome } else { RunEnd::Outcome };
+    if !fails_now && step.kind != Kind::Fails {
+        trace.has_effect(path);
+    }
+    if let Some(it) = step.raw.filter(|_| waits_behind) {
+        raw(it).await;
+        env.alive().await;
+    }
     if fails_now && panics {
         panic_quietly();
     }
@@ -204,6 +219,17 @@ async fn body(step: &Step, path: &str, env: &Env, value: u64, attempt: Attempt) 
         _ if fails_now => Err(StepError::retry(std::fmt::Error)),
         Kind::Fails => Err(failure(path, value).into()),
         _ => Ok(Receipt { path: path.to_owned(), value }),
+    }
+}
+
+/// What happens to a step that a crash has interrupted. An error is no effect that could be found.
+fn crash(step: &Step, env: &Env) -> Crash {
+    match step.reconciles {
+        // The setting of the tool comes first.
+        _ if env.scene.reruns => Crash::Reruns,
+        true if step.kind == Kind::Fails => Crash::Reruns,
+        true => Crash::Reconciled,
+        false => Crash::Unresolved,
     }
 }
 
@@ -216,14 +242,31 @@ pub(crate) async fn step(ctx: &Ctx, step: &Step, env: &Env, value: u64) -> Resul
     let path = env.at.path(letter(step.name), step.name);
     let (key, number) = (letter(step.name), env.at.number(step.name));
     let run = async |attempt: Attempt| body(step, &path, env, value, attempt).await;
+    let find = async |_| found(step, &path, env, value).await;
+    macro_rules! result {
+        ($step:expr) => {{
+            let it = $step;
+            if step.reconciles { it.reconcile(find).await } else { it.await }
+        }};
+    }
     let result = match (step.kind, number) {
-        (Kind::Pinned, None) => ctx.step_with(key, &value, run).await,
-        (Kind::Pinned, Some(number)) => ctx.step_with((key, number), &value, run).await,
-        (Kind::Retried { fails, .. }, None) => ctx.step_retry(key, retry(fails), run).await,
-        (Kind::Retried { fails, .. }, Some(number)) => ctx.step_retry((key, number), retry(fails), run).await,
-        (_, None) => ctx.step(key, run).await,
-        (_, Some(number)) => ctx.step((key, number), run).await,
+        (Kind::Pinned, None) => result!(ctx.step_with(key, &value, run)),
+        (Kind::Pinned, Some(number)) => result!(ctx.step_with((key, number), &value, run)),
+        (Kind::Retried { fails, .. }, None) => result!(ctx.step_retry(key, retry(fails, env), run)),
+        (Kind::Retried { fails, .. }, Some(number)) => {
+            result!(ctx.step_retry((key, number), retry(fails, env), run))
+        }
+        (_, None) => result!(ctx.step(key, run)),
+        (_, Some(number)) => result!(ctx.step((key, number), run)),
     };
+    env.alive().await;
+    if env.scene.process.is_some() {
+        env.scene.trace.receives(&path);
+    }
+    if result.as_ref().is_err_and(|error| error.code.as_deref() == Some("cancelled")) {
+        // The task was cancelled before.
+        return Err(Stop(mix("cancelled", &path, 0)));
+    }
     let expected = match step.kind {
         Kind::Fails => Err(failure(&path, value)),
         _ => Ok(Receipt { path: path.clone(), value }),
@@ -234,6 +277,17 @@ pub(crate) async fn step(ctx: &Ctx, step: &Step, env: &Env, value: u64) -> Resul
     after_step(&path, step.kind, value)
 }
 
-fn retry(fails: u8) -> Retry {
-    Retry::times(u32::from(fails) + 1)
+/// Finds out, after a crash, if a step had its effect.
+async fn found(step: &Step, path: &str, env: &Env, value: u64) -> Outcome<Option<Receipt>> {
+    env.alive().await;
+    if let Some(it) = step.raw {
+        raw(it).await;
+        env.alive().await;
+    }
+    Ok(env.scene.trace.had_effect(path).then(|| Receipt { path: path.to_owned(), value }))
+}
+
+/// A crash takes an attempt, too.
+fn retry(fails: u8, env: &Env) -> Retry {
+    Retry::times(u32::from(fails) + if env.scene.process.is_some() { 20 } else { 1 })
 }

@@ -11,6 +11,7 @@
 mod branch;
 mod case;
 mod checks;
+mod fleet;
 mod generate;
 mod handler;
 mod harness;
@@ -20,21 +21,30 @@ mod pushed;
 mod reference;
 mod regressions;
 mod reply;
+mod rules;
 mod sealed;
 mod shapes;
 mod stop;
+mod stored;
+mod tasked;
 mod trace;
 mod tree;
 mod user;
 
-use case::Carrier::{Pushed, Sealed};
+#[path = "../common/mortal.rs"]
+mod mortal;
+
+use case::Carrier::{Memory, Pushed, Sealed, Sqlite, TaskMemory, TaskSqlite};
 use generate::{Family, Shape};
 use harness::programs;
 
 const ASKS: Family =
-    Family { shape: Shape::Awaits, carriers: &[Sealed], waits: false, fails: false, changes: false };
+    Family { shape: Shape::Awaits, carriers: &[Sealed], waits: false, fails: false, changes: false, store: false };
 const WAITS: Family = Family { waits: true, ..ASKS };
 const FAILS: Family = Family { fails: true, ..WAITS };
+
+/// With a store: all programs wait, die and come back.
+const STORED: Family = Family { store: true, carriers: &[Memory], ..WAITS };
 
 /// A test for each family, with its percentage of all programs.
 macro_rules! family {
@@ -61,5 +71,12 @@ family! {
     by_hand: 5, Family { shape: Shape::ByHand, carriers: &[Sealed, Pushed], ..ASKS };
     by_hand_with_changes_and_failures: 5, Family { shape: Shape::ByHand, carriers: &[Sealed, Pushed], changes: true, ..FAILS };
     resolvers: 5, Family { shape: Shape::Resolved, carriers: &[Sealed, Pushed], ..ASKS };
+    stored: 20, STORED;
+    stored_without_other_waiting: 10, Family { waits: false, ..STORED };
+    stored_with_failures: 10, Family { fails: true, ..STORED };
+    stored_on_sqlite: 1, Family { carriers: &[Sqlite], ..STORED };
+    tasks: 20, Family { carriers: &[TaskMemory], ..STORED };
+    tasks_without_other_waiting: 10, Family { carriers: &[TaskMemory], waits: false, ..STORED };
+    tasks_on_sqlite: 1, Family { carriers: &[TaskSqlite], ..STORED };
     resolvers_with_changes_and_failures: 5, Family { shape: Shape::Resolved, carriers: &[Sealed, Pushed], changes: true, ..FAILS };
 }

@@ -6,19 +6,40 @@ use crate::{
     tree::{Ask, BranchPosition, Node, Program, letter},
     user::{UserAnswer, after_answer, after_step, in_branch, mix, together},
 };
-use std::collections::BTreeMap;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// The answers and the winners of one request of a call.
 pub(crate) struct Facts {
     decided: BTreeMap<String, BranchResult>,
     answers: BTreeMap<String, UserAnswer>,
+    /// The steps that must have ended, and the questions that wait, of the last walk.
+    steps: RefCell<BTreeSet<String>>,
+    open: RefCell<BTreeSet<String>>,
 }
 
 impl Facts {
     pub(crate) fn of(leg: &LegTrace) -> Self {
         let answers =
             leg.answered.lock().unwrap().iter().map(|(path, link)| (path.clone(), link.said)).collect();
-        Self { decided: leg.decided.lock().unwrap().clone(), answers }
+        let decided = leg.decided.lock().unwrap().clone();
+        Self { decided, answers, steps: RefCell::default(), open: RefCell::default() }
+    }
+
+    /// Returns the steps behind the result, without those of branches that lost.
+    pub(crate) fn steps(&self, program: &Program) -> BTreeSet<String> {
+        self.steps.borrow_mut().clear();
+        self.result(program);
+        self.steps.take()
+    }
+
+    /// Returns the questions to which the handler may have come, and which have no answer.
+    pub(crate) fn open(&self, program: &Program) -> BTreeSet<String> {
+        self.open.borrow_mut().clear();
+        self.result(program);
+        self.open.take()
     }
 
     /// The result; `None` if the handler cannot have come to its end on these facts.
@@ -61,15 +82,27 @@ impl Facts {
         Some(match node {
             Node::Ask(ask) => {
                 let path = ask.path(at);
+                if !self.answers.contains_key(&path) {
+                    self.open.borrow_mut().insert(path.clone());
+                }
                 after_answer(*self.answers.get(&path)?, &path, ask.unwraps, value)
             }
-            Node::Step(step) => after_step(&at.path(letter(step.name), step.name), step.kind, value),
+            Node::Step(step) => {
+                let path = at.path(letter(step.name), step.name);
+                self.steps.borrow_mut().insert(path.clone());
+                after_step(&path, step.kind, value)
+            }
             Node::Raw(_) => Ok(mix("raw", "", value)),
-            Node::Checkpoint { .. } | Node::Panics(_) => Ok(value),
+            Node::Checkpoint { .. } | Node::Panics(_) | Node::IntoTask => Ok(value),
             Node::Throws => return None,
-            Node::Unwind(name, node) => match self.decided("unwind", *name, at)? {
-                BranchResult::Unwound(true) => Ok(mix("unwound", "", value)),
-                _ => self.node(node, at, value)?,
+            Node::Unwind(name, node) => match self.decided("unwind", *name, at) {
+                Some(BranchResult::Unwound(true)) => Ok(mix("unwound", "", value)),
+                Some(_) => self.node(node, at, value)?,
+                None => {
+                    // It may ask.
+                    let _ = self.node(node, at, value);
+                    return None;
+                }
             },
             Node::Seq(nodes) => {
                 let mut value = Ok(value);
@@ -80,12 +113,21 @@ impl Facts {
                 value
             }
             Node::Join(_, nodes) => {
-                let all: Option<Vec<_>> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
-                together(all?)
+                // All of them, also behind one that waits.
+                let all: Vec<_> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
+                together(all.into_iter().collect::<Option<Vec<_>>>()?)
             }
             Node::Try(name, nodes) => {
+                let before = (self.steps.borrow().clone(), self.open.borrow().clone());
                 let all: Vec<_> = (0..nodes.len()).map(|n| branch(nodes, n)).collect();
                 let BranchResult::Tried(tried) = self.decided("try", *name, at)? else { return None };
+                if let Some(stop) = tried {
+                    // The others may have been dropped.
+                    self.steps.replace(before.0);
+                    self.open.replace(before.1);
+                    let mut failed = (0..nodes.len()).filter(|n| all[*n] == Some(Err(stop)));
+                    branch(nodes, failed.next()?);
+                }
                 match tried {
                     // The error of one of them.
                     Some(stop) if all.contains(&Some(Err(stop))) => Err(stop),
@@ -94,13 +136,20 @@ impl Facts {
                 }
             }
             Node::Select(name, nodes) => {
-                let BranchResult::Winner(winner) = self.decided("select", *name, at)? else { return None };
+                let Some(BranchResult::Winner(winner)) = self.decided("select", *name, at) else {
+                    // Each of them may ask.
+                    for n in 0..nodes.len() {
+                        let _ = branch(nodes, n);
+                    }
+                    return None;
+                };
                 branch(nodes, winner)?.map(|result| mix("won", "", result ^ winner as u64))
             }
             Node::Feed(_, first, second) => {
-                let first = self.node(first, at, in_branch(value, 0))?;
-                let second_at = BranchPosition { feed: Some(first), ..at.clone() };
-                together([first, self.node(second, &second_at, in_branch(value, 1))?])
+                let first = self.node(first, at, in_branch(value, 0));
+                let second_at = BranchPosition { feed: first, ..at.clone() };
+                let second = self.node(second, &second_at, in_branch(value, 1));
+                together([first?, second?])
             }
             Node::Takes => together([Ok(value), at.feed?]),
             Node::Pipe(first, second) => match self.node(first, at, value)? {

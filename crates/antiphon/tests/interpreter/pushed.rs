@@ -118,6 +118,8 @@ pub(crate) async fn check(case: &Case, trace: Arc<Trace>) -> Result<CallEnd, Str
         trace: Arc::clone(&trace),
         leg: Arc::clone(&leg),
         says_path: true,
+        process: None,
+        reruns: false,
     });
     let session = Session::open(case, number, scene).await?;
     let mut client = Client {
@@ -132,7 +134,7 @@ pub(crate) async fn check(case: &Case, trace: Arc<Trace>) -> Result<CallEnd, Str
         bad: BTreeMap::new(),
         plain: Plain::new(case.seed),
         consents: Consents::default(),
-        allowance: Allowance { calls: 1, repeats: 0, cuts: case.program.fails() },
+        allowance: Allowance { calls: 1, repeats: 0, cuts: case.program.fails(), interruptions: None },
     };
     client.run().await
 }

@@ -146,7 +146,7 @@ impl Plain {
                 }
                 Node::Raw(_) => Ok(mix("raw", "", value)),
                 // Not in programs whose legs are known beforehand.
-                Node::Takes | Node::Panics(_) => Ok(value),
+                Node::Takes | Node::Panics(_) | Node::IntoTask => Ok(value),
                 Node::Feed(joined, first, second) => {
                     let first = self.run(first, at.clone(), in_branch(value, 0));
                     let second = self.run(second, at, in_branch(value, 1));

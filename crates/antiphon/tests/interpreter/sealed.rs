@@ -68,6 +68,10 @@ pub(crate) enum CallEnd {
     Diverged,
     /// A question was asked too often.
     TooOften,
+    /// It is unknown if a step had its effect.
+    Unknown,
+    /// The client has cancelled the task.
+    Cancelled,
 }
 
 /// Runs one case to its end.
@@ -172,7 +176,12 @@ impl Client<'_> {
     ) -> Result<Option<(Reply, Arc<LegTrace>)>, String> {
         let (first, leg) = self.request(answers, now, one.world);
         match one.what {
-            MoveKind::Sends | MoveKind::Returns(_) => {
+            // The rest is for clients of a store.
+            MoveKind::Sends
+            | MoveKind::Returns(_)
+            | MoveKind::HangsUp(_)
+            | MoveKind::Dies { .. }
+            | MoveKind::Cancels => {
                 let reply = first.await.ok_or("it spins")?;
                 self.look(&reply, &leg, now)?;
                 Ok(Some((reply, leg)))
@@ -242,6 +251,8 @@ impl Client<'_> {
             trace: Arc::clone(&self.trace),
             leg: Arc::clone(&leg),
             says_path: false,
+            process: None,
+            reruns: false,
         });
         let server = instance(self.sent, self.case.server);
         let message = self.message(number, now.state.as_deref(), answers).into_bytes();

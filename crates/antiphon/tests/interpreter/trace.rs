@@ -1,6 +1,6 @@
 //! The log of a handler while it runs: in one request, and in all requests of a call.
 
-use crate::{stop::Stop, tree::Program, user::UserAnswer};
+use crate::{mortal::Process, stop::Stop, tree::Program, user::UserAnswer};
 use antiphon::server::Ctx;
 use std::{
     cell::RefCell,
@@ -46,6 +46,17 @@ pub(crate) struct Run {
     pub(crate) key: String,
     pub(crate) chain: Chain,
     pub(crate) end: RunEnd,
+    pub(crate) crash: Crash,
+}
+
+/// What happens to a step that a crash has interrupted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Crash {
+    /// It may have its effect again.
+    Reruns,
+    Reconciled,
+    /// Its outcome is unknown.
+    Unresolved,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,6 +78,10 @@ pub(crate) struct Trace {
     /// Places at which the handler has panicked.
     panics: Mutex<BTreeSet<String>>,
     polls: AtomicU64,
+    /// With a store: the steps that had their effect, those that the handler has received, and what came first.
+    effects: Mutex<BTreeSet<String>>,
+    received: Mutex<BTreeSet<String>>,
+    decided: Mutex<BTreeMap<String, BranchResult>>,
     /// Requests, and moves in a session.
     pub(crate) requests: AtomicU64,
 }
@@ -93,6 +108,10 @@ pub(crate) struct Scene {
     pub(crate) leg: Arc<LegTrace>,
     /// A question says its path always: on a session nothing else does.
     pub(crate) says_path: bool,
+    /// The process that runs it, if its calls are in a store.
+    pub(crate) process: Option<Arc<Process>>,
+    /// An interrupted step that is not reconciled runs again.
+    pub(crate) reruns: bool,
 }
 
 impl Trace {
@@ -126,6 +145,32 @@ impl Trace {
             self.wrong(format!("it spins: {MOST_POLLS} polls"));
         }
         spins || self.polls.load(Ordering::Relaxed) > MOST_POLLS
+    }
+
+    /// Notes the effect of a step, or finds it.
+    pub(crate) fn has_effect(&self, path: &str) {
+        self.effects.lock().unwrap().insert(path.to_owned());
+    }
+
+    pub(crate) fn had_effect(&self, path: &str) -> bool {
+        self.effects.lock().unwrap().contains(path)
+    }
+
+    /// Notes that the handler has the result of a step, or finds that it had it.
+    pub(crate) fn receives(&self, path: &str) {
+        self.received.lock().unwrap().insert(path.to_owned());
+    }
+
+    pub(crate) fn has_received(&self, path: &str) -> bool {
+        self.received.lock().unwrap().contains(path)
+    }
+
+    /// Checks that the same came first in each run of a call with a store.
+    pub(crate) fn decides(&self, path: &str, result: BranchResult) {
+        let before = self.decided.lock().unwrap().insert(path.to_owned(), result);
+        if let Some(before) = before.filter(|before| *before != result) {
+            self.wrong(format!("`{path}` was decided as {before:?}, and now as {result:?}"));
+        }
     }
 
     /// Returns the number of times that bodies of steps were entered.

@@ -59,6 +59,8 @@ pub(crate) struct Step {
     pub(crate) kind: Kind,
     /// The waiting in the body of the step.
     pub(crate) raw: Option<Raw>,
+    /// Finds out if it had its effect, after a crash.
+    pub(crate) reconciles: bool,
 }
 
 /// Waiting that nobody records.
@@ -66,7 +68,7 @@ pub(crate) struct Step {
 pub(crate) enum Raw {
     Yields(u8),
     Task(u8),
-    Sleeps(u8),
+    Sleeps(u16),
     /// Waits without end: for a branch that loses.
     Never,
 }
@@ -87,6 +89,8 @@ pub(crate) enum Node {
     Ask(Ask),
     Step(Step),
     Raw(Raw),
+    /// The call becomes a task here, if it can.
+    IntoTask,
     /// A checkpoint; `now`: it ends the leg.
     Checkpoint {
         name: Name,
@@ -171,7 +175,7 @@ impl Node {
                 ask.unwraps &= !inside.a_try;
             }
             Self::Step(step) => frame.number(1, &mut step.name),
-            Self::Raw(_) => {}
+            Self::Raw(_) | Self::IntoTask => {}
             Self::Checkpoint { name, .. } => frame.number(5, name),
             Self::Throws if !inside.an_unwind => *self = Self::Seq(Vec::new()),
             Self::Panics(_) if inside.an_unwind => *self = Self::Throws,
@@ -229,6 +233,7 @@ impl Node {
             Self::Ask(_)
             | Self::Step(_)
             | Self::Raw(_)
+            | Self::IntoTask
             | Self::Checkpoint { .. }
             | Self::Panics(_)
             | Self::Takes
@@ -250,7 +255,7 @@ impl Node {
     /// Returns `true` if the node waits for anything but questions, or ends a leg for another reason than a question.
     fn waits(&self) -> bool {
         let waits = |node: &Self| match node {
-            Self::Raw(_) | Self::Panics(_) | Self::Takes => true,
+            Self::Raw(_) | Self::IntoTask | Self::Panics(_) | Self::Takes => true,
             Self::Checkpoint { now, .. } => *now,
             Self::Step(step) => step.raw.is_some() || matches!(step.kind, Kind::Flaky { .. }),
             _ => false,
@@ -265,6 +270,28 @@ impl Node {
             _ => false,
         };
         self.any(&fails)
+    }
+
+    fn retries(&self) -> bool {
+        self.any(&|node| {
+            matches!(node, Self::Step(Step { kind: Kind::Retried { .. } | Kind::Flaky { .. }, .. }))
+        })
+    }
+
+    fn promotes(&self) -> bool {
+        self.any(&|node| matches!(node, Self::IntoTask))
+    }
+
+    fn buffers(&self) -> bool {
+        let is_buffered = |joined: &Joined| matches!(joined, Joined::Buffered(_));
+        self.any(&|node| match node {
+            Self::Join(joined, _) | Self::Feed(joined, ..) => is_buffered(joined),
+            _ => false,
+        })
+    }
+
+    fn leaves_unknown(&self) -> bool {
+        self.any(&|node| matches!(node, Self::Step(Step { reconciles: false, .. })))
     }
 
     fn unwinds(&self) -> bool {
@@ -310,6 +337,26 @@ impl Program {
     /// Returns `true` if a leg may fail.
     pub(crate) fn fails(&self) -> bool {
         self.any(Node::fails)
+    }
+
+    /// Returns `true` if an attempt of a step may come to no outcome.
+    pub(crate) fn retries(&self) -> bool {
+        self.any(Node::retries)
+    }
+
+    /// Returns `true` if the call may become a task.
+    pub(crate) fn promotes(&self) -> bool {
+        self.any(Node::promotes)
+    }
+
+    /// Returns `true` if a branch may wait for another one to begin.
+    pub(crate) fn buffers(&self) -> bool {
+        self.any(Node::buffers)
+    }
+
+    /// Returns `true` if nobody finds out if one of its steps had its effect.
+    pub(crate) fn leaves_unknown(&self) -> bool {
+        self.any(Node::leaves_unknown)
     }
 
     /// Returns `true` if a panic may be caught.

@@ -24,6 +24,7 @@ mod late_rows;
 mod late_store;
 mod lifecycle;
 mod observed;
+mod open_questions;
 mod own_client;
 mod promotion;
 mod recovery;
