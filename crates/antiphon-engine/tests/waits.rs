@@ -1,7 +1,7 @@
 //! Legs that end while other code keeps a waker, as a lookup or a set of futures does. Each bounded wait of the driver is over at
 //! once.
 
-use crate::driver::{Client, Handler, both};
+use crate::driver::{self, Client, Handler, both};
 use antiphon_engine::{Delivery, Migration, Setup};
 use std::{future::poll_fn, task::Poll};
 
