@@ -70,6 +70,8 @@ pub struct Leg {
     slots: Slots,
     /// Futures that continue when all recorded entries were replayed.
     after_replay: Vec<SlotId>,
+    /// Steps that ended in an earlier run, and whose outcomes the handler receives when it is idle.
+    ended: Vec<SlotId>,
     /// New steps that begin when the handler is idle.
     held: Vec<SlotId>,
     /// New steps that begin when a running step has ended and its reserved space is free.
@@ -246,6 +248,7 @@ impl Leg {
             shown: Vec::new(),
             slots: Slots::default(),
             after_replay: Vec::new(),
+            ended: Vec::new(),
             held: Vec::new(),
             held_for_space: Vec::new(),
             held_in_select: Vec::new(),

@@ -6,11 +6,12 @@
 //!     │ └ delivery waits here
 //!     ├─ nothing can wake the handler ──▶ AnyTime: delivered when the handler reaches it
 //!     └─ its question changed, or an answer of an earlier round was removed ──▶ Removed (steps: AnyTime)
-//!   Last ─── all entries in order were delivered, as for a new outcome ──▶ delivered
+//!   Last ─── all entries in order were delivered, and the handler is idle ──▶ AnyTime
 //! ```
 //!
 //! `Last` are steps that ended, and whose outcome the handler has not received. Once the handler has reached such a step, it may
-//! drop the step, and new steps need not wait for it.
+//! drop the step, and new steps need not wait for it. As a new outcome would, it comes after the handler has reached all that it can
+//! reach: among several, the one that ended first.
 //!
 //! With a store, the deliveries of this leg are also written to the store, in their order: before each effect that may depend on
 //! them, and up to the winner of a select before the select resolves.
@@ -250,7 +251,12 @@ impl History {
         at == self.next || self.items[at].order == DeliveryOrder::AnyTime
     }
 
-    /// Returns `true` if the entry is due as soon as all entries in order were delivered.
+    /// Lets an entry be delivered now.
+    pub(super) fn make_due(&mut self, at: usize) {
+        self.change(at, |item| item.order = DeliveryOrder::AnyTime);
+    }
+
+    /// Returns `true` if the entry is due when all entries in order were delivered and the handler is idle.
     pub(super) fn is_last(&self, at: usize) -> bool {
         self.items[at].order == DeliveryOrder::Last
     }

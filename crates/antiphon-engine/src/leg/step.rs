@@ -93,9 +93,7 @@ impl Leg {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let SlotState::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
         match phase {
-            StepPhase::Recorded(at)
-                if self.history.is_due(*at) || self.poll.is_replayed && self.history.is_last(*at) =>
-            {
+            StepPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
                 let outcome = match self.history.step(at) {
                     Some((_, Some(outcome), _)) => outcome.clone(),
@@ -125,7 +123,11 @@ impl Leg {
                 self.set_phase(id, StepPhase::Held);
                 self.held.push(id);
             }
-            StepPhase::Recorded(at) if self.history.is_last(*at) => self.wait_for_replay(id),
+            StepPhase::Recorded(at) if self.history.is_last(*at) => {
+                if !self.ended.contains(&id) {
+                    self.ended.push(id);
+                }
+            }
             StepPhase::Recorded(_)
             | StepPhase::Held
             | StepPhase::Anchored
@@ -438,7 +440,7 @@ impl Leg {
         match phase {
             StepPhase::Recorded(at) => {
                 self.history.give_up_step(*at);
-                self.after_replay.retain(|waiting| *waiting != id);
+                self.ended.retain(|ended| *ended != id);
                 self.advance();
             }
             StepPhase::Unresolved(at) => {
@@ -482,6 +484,23 @@ impl Leg {
         let waits =
             |slot: &&Slot| matches!(slot.state, SlotState::Step { phase: StepPhase::Unresolved(_), .. });
         self.slots.iter().map(|(_, slot)| slot).find(waits).map(|slot| slot.path.to_string())
+    }
+
+    /// Wakes the step that the handler has reached and that was the first to end in an earlier run. Returns `true` if there is one.
+    pub(super) fn release_ended(&mut self) -> bool {
+        if self.ended.is_empty() || !self.history.is_replayed() {
+            return false;
+        }
+        let entry = |id: &SlotId| match self.slots.get(*id).map(|slot| &slot.state) {
+            Some(SlotState::Step { phase: StepPhase::Recorded(at), .. }) => Some((*at, *id)),
+            _ => None,
+        };
+        let first = self.ended.iter().filter_map(entry).min_by_key(|(at, _)| *at);
+        let Some((at, id)) = first else { return false };
+        self.ended.retain(|ended| *ended != id);
+        self.history.make_due(at);
+        self.wake(id);
+        true
     }
 
     /// Wakes the new steps that may begin. Returns `true` if there are any.

@@ -11,7 +11,9 @@ use crate::{
 };
 use antiphon::{
     seal::{KeyRing, SecretKey},
-    server::{Caller, ClaimOptions, Ctx, Limits, NoArguments, ReplayCheck, Server, TaskMode, TaskOptions, Tool},
+    server::{
+        Caller, ClaimOptions, Ctx, Limits, NoArguments, ReplayCheck, Server, TaskMode, TaskOptions, Tool,
+    },
     store::{CallStore, MemoryStore, SqliteOptions, SqliteStore},
     wire::AskSupport,
 };

@@ -127,11 +127,7 @@ fn raw(family: Family) -> impl Strategy<Value = Raw> {
     // Shorter and longer than the grace of a leg; rarely longer than a step without its client has.
     let long = u32::from(family.store);
     let millis = prop_oneof![8 => 1_u16..6, 8 => 45_u16..70, 4 * long => 6_u16..130, long => 900_u16..1_200];
-    prop_oneof![
-        (1_u8..4).prop_map(Raw::Yields),
-        (0_u8..3).prop_map(Raw::Task),
-        millis.prop_map(Raw::Sleeps),
-    ]
+    prop_oneof![(1_u8..4).prop_map(Raw::Yields), (0_u8..3).prop_map(Raw::Task), millis.prop_map(Raw::Sleeps),]
 }
 
 fn ask(family: Family) -> impl Strategy<Value = Ask> {
@@ -211,7 +207,9 @@ fn contests(family: Family) -> impl Strategy<Value = Vec<Node>> {
         if is_task { 6 } else { 2 } => ask(family).prop_map(Node::Ask),
         raw => Just(Node::IntoTask),
     ];
-    let lanes = || proptest::collection::vec(proptest::collection::vec(part.clone(), 1..4).prop_map(Node::Seq), 2..=3);
+    let lanes = || {
+        proptest::collection::vec(proptest::collection::vec(part.clone(), 1..4).prop_map(Node::Seq), 2..=3)
+    };
     let contest = prop_oneof![
         4 => (name(), lanes()).prop_map(|(name, nodes)| Node::Select(name, nodes)),
         2 => (name(), lanes()).prop_map(|(name, nodes)| Node::Catch(Box::new(Node::Try(name, nodes)))),

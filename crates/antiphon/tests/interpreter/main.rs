@@ -38,8 +38,14 @@ use case::Carrier::{Memory, Pushed, Sealed, Sqlite, TaskMemory, TaskSqlite};
 use generate::{Family, Shape};
 use harness::programs;
 
-const ASKS: Family =
-    Family { shape: Shape::Awaits, carriers: &[Sealed], waits: false, fails: false, changes: false, store: false };
+const ASKS: Family = Family {
+    shape: Shape::Awaits,
+    carriers: &[Sealed],
+    waits: false,
+    fails: false,
+    changes: false,
+    store: false,
+};
 const WAITS: Family = Family { waits: true, ..ASKS };
 const FAILS: Family = Family { fails: true, ..WAITS };
 

@@ -17,7 +17,14 @@ fn row(carrier: Carrier, node: Node, moves: Vec<Move>) -> Case {
 }
 
 fn whole(carrier: Carrier, program: Program, moves: Vec<Move>) -> Case {
-    Case { carrier, program: Arc::new(program.named()), seed: 0, server: ServerKind::Usual, reruns: false, moves }
+    Case {
+        carrier,
+        program: Arc::new(program.named()),
+        seed: 0,
+        server: ServerKind::Usual,
+        reruns: false,
+        moves,
+    }
 }
 
 /// Runs a row before many people, some of whom refuse.

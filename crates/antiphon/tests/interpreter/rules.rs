@@ -24,17 +24,10 @@ use crate::{
     user::in_words,
 };
 use serde_json::Value;
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Checks all runs of the handler so far: their answers and effects.
-pub(crate) fn runs(
-    fleet: &Fleet,
-    consents: Option<&Consents>,
-    interruptions: usize,
-) -> Result<(), String> {
+pub(crate) fn runs(fleet: &Fleet, consents: Option<&Consents>, interruptions: usize) -> Result<(), String> {
     fleet.trace.check()?;
     let legs = fleet.legs.lock().unwrap().clone();
     if let Some(consents) = consents {
@@ -68,15 +61,17 @@ pub(crate) fn asks(
 /// Checks the result of a call: it is that of a run, and the effects fit it.
 pub(crate) fn result(case: &Case, fleet: &Fleet, text: &str) -> Result<(), String> {
     let legs = fleet.legs.lock().unwrap().clone();
-    let ends = |leg: &&Arc<LegTrace>| {
-        Facts::of(leg).result(&case.program).map(in_words).as_deref() == Some(text)
-    };
+    let ends =
+        |leg: &&Arc<LegTrace>| Facts::of(leg).result(&case.program).map(in_words).as_deref() == Some(text);
     let Some(leg) = legs.iter().rev().find(ends) else {
         let facts = |leg: &Arc<LegTrace>| {
             let result = Facts::of(leg).result(&case.program).map(in_words);
             format!("{result:?} where {:?}", leg.decided.lock().unwrap())
         };
-        return Err(format!("{text}, but should be that of a run: {:?}", legs.iter().map(facts).collect::<Vec<_>>()));
+        return Err(format!(
+            "{text}, but should be that of a run: {:?}",
+            legs.iter().map(facts).collect::<Vec<_>>()
+        ));
     };
     let must = Facts::of(leg).steps(&case.program);
     let done: BTreeSet<String> = all(&legs, |run| run.end == RunEnd::Outcome);
@@ -97,12 +92,7 @@ fn all(legs: &[Arc<LegTrace>], holds: impl Fn(&Run) -> bool) -> BTreeSet<String>
 }
 
 /// Checks the error `outcome_unknown`.
-pub(crate) fn unknown(
-    case: &Case,
-    fleet: &Fleet,
-    interruptions: usize,
-    error: &Value,
-) -> Result<(), String> {
+pub(crate) fn unknown(case: &Case, fleet: &Fleet, interruptions: usize, error: &Value) -> Result<(), String> {
     if case.reruns || !case.program.leaves_unknown() {
         return Err(format!("{error}, though each step can be resolved"));
     }

@@ -72,6 +72,8 @@ pub(crate) enum CallEnd {
     Unknown,
     /// The client has cancelled the task.
     Cancelled,
+    /// The task has failed, because its handler panicked.
+    Failed,
 }
 
 /// Runs one case to its end.

@@ -147,8 +147,7 @@ impl Client<'_> {
     async fn deliver(&mut self, params: &Value, one: Move) -> Result<Value, String> {
         let is_first = params.get("requestState").is_none();
         // A first request that becomes a task is not repeated: that begins a second one.
-        let becomes_task = self.case.carrier.is_task()
-            || self.case.program.promotes();
+        let becomes_task = self.case.carrier.is_task() || self.case.program.promotes();
         let is_once = is_first && becomes_task;
         match one.what {
             _ if is_once => {}

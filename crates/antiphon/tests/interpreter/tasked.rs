@@ -49,6 +49,9 @@ impl Client<'_> {
                         .map(|()| CallEnd::Unknown);
                 }
                 Some("failed") if self.is_cancelled => return Ok(CallEnd::Cancelled),
+                Some("failed") if self.case.program.fails() && is_panic(&task["error"]) => {
+                    return Ok(CallEnd::Failed);
+                }
                 Some("working" | "input_required") => {}
                 _ => return Err(format!("{task}")),
             }
@@ -131,4 +134,10 @@ impl Client<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns true if this is the error of a panic.
+fn is_panic(error: &Value) -> bool {
+    error["data"]["reason"].is_null()
+        && error["message"].as_str().is_some_and(|text| text.starts_with("Internal error"))
 }

@@ -97,10 +97,8 @@ mod v1 {
 
     #[tool(name = "forgets", write_ahead, version = 1)]
     pub(super) async fn forgets(ctx: &Ctx, world: State<World>) -> Result<String> {
-        let (one, two) = tokio::join!(
-            ctx.elicit::<Pick>("One?").key("one"),
-            ctx.elicit::<Pick>("Two?").key("two")
-        );
+        let (one, two) =
+            tokio::join!(ctx.elicit::<Pick>("One?").key("one"), ctx.elicit::<Pick>("Two?").key("two"));
         (one?, two?);
         step(ctx, &world, "create").await?;
         step(ctx, &world, "mail").await?;

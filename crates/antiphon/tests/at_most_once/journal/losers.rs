@@ -155,7 +155,8 @@ async fn a_call_whose_steps_run_again_ends_after_any_crash() {
     play.at_each_operation(|ended| {
         ended.came_to("fast");
         for name in ["fast", "slow", "after"] {
-            let keys: Vec<_> = ended.effects.iter().filter(|(did, _)| did == name).map(|(_, key)| key).collect();
+            let keys: Vec<_> =
+                ended.effects.iter().filter(|(did, _)| did == name).map(|(_, key)| key).collect();
             assert!(keys.len() <= 1 + usize::from(ended.died), "{ended:#?}");
             assert!(keys.windows(2).all(|keys| keys[0] == keys[1]), "{ended:#?}");
         }

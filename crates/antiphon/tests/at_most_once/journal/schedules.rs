@@ -150,7 +150,9 @@ async fn a_run_that_was_taken_over_does_not_go_behind_its_race() {
             loop {
                 let reply = send(&servers[1], &state).await;
                 match &reply["result"]["requestState"] {
-                    _ if reply["error"]["data"]["reason"] == "in_flight" => sleep(Duration::from_secs(1)).await,
+                    _ if reply["error"]["data"]["reason"] == "in_flight" => {
+                        sleep(Duration::from_secs(1)).await
+                    }
                     Value::String(next) => state = next.clone().into(),
                     _ => return reply,
                 }

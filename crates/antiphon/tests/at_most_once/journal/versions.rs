@@ -18,7 +18,10 @@ async fn step(ctx: &Ctx, world: &World, name: &str, did: &str, time: u64) -> Res
 /// Two offers, then a booking of the first one, under one path for both.
 async fn books(ctx: &Ctx, world: &World, times: [u64; 2]) -> Result<String> {
     let won = ctx
-        .select("first", (step(ctx, world, "x", "offer x", times[0]), step(ctx, world, "y", "offer y", times[1])))
+        .select(
+            "first",
+            (step(ctx, world, "x", "offer x", times[0]), step(ctx, world, "y", "offer y", times[1])),
+        )
         .await;
     let best = match won {
         Winner::A(x) => (x?, "x").1,

@@ -59,9 +59,8 @@ async fn nested(ctx: &Ctx, world: State<World>) -> Result<String> {
             offer(scope, &world, &best, 5).await
         }
     };
-    let won = ctx
-        .select("out", (outer(&in_a, ["ax", "ay"], [60, 40]), outer(&in_b, ["bx", "by"], [20, 10])))
-        .await;
+    let won =
+        ctx.select("out", (outer(&in_a, ["ax", "ay"], [60, 40]), outer(&in_b, ["bx", "by"], [20, 10]))).await;
     book(ctx, &world, first(won)?).await
 }
 
