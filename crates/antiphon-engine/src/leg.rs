@@ -72,6 +72,8 @@ pub struct Leg {
     after_replay: Vec<SlotId>,
     /// Steps that ended in an earlier run, and whose outcomes the handler receives when it is idle.
     ended: Vec<SlotId>,
+    /// Steps that have begun in an earlier run, and begin again when the handler is idle.
+    interrupted: Vec<SlotId>,
     /// New steps that begin when the handler is idle.
     held: Vec<SlotId>,
     /// New steps that begin when a running step has ended and its reserved space is free.
@@ -249,6 +251,7 @@ impl Leg {
             slots: Slots::default(),
             after_replay: Vec::new(),
             ended: Vec::new(),
+            interrupted: Vec::new(),
             held: Vec::new(),
             held_for_space: Vec::new(),
             held_in_select: Vec::new(),

@@ -82,6 +82,7 @@ impl Leg {
         let Some(tracker) = tracker else {
             let is_plain = self.held.is_empty()
                 && self.ended.is_empty()
+                && self.interrupted.is_empty()
                 && self.held_for_space.is_empty()
                 && !self.leaves()
                 && !self.waits_for_record();
@@ -101,7 +102,7 @@ impl Leg {
         }
         // The handler is idle and has taken every answer. Now new steps begin.
         self.poll.self_wakes = 0;
-        if self.release_ended() || self.release_steps() {
+        if self.release_waiting() {
             return NextAction::PollAgain;
         }
         self.at_rest(tracker, waker_state, has_probed, waited)
@@ -115,7 +116,7 @@ impl Leg {
         }
         self.poll.self_wakes += 1;
         let is_noisy = self.poll.self_wakes > BUSY_POLLS;
-        if is_noisy && (self.release_ended() || self.release_steps()) {
+        if is_noisy && self.release_waiting() {
             self.poll.self_wakes = 0;
             return NextAction::PollAgain;
         }
@@ -294,7 +295,7 @@ impl Leg {
                 return true;
             }
         }
-        self.wake_replayed() || self.poll.poll_again || self.release_ended() || self.release_steps()
+        self.wake_replayed() || self.poll.poll_again || self.release_waiting()
     }
 
     /// Returns a number that changes when the handler makes progress for which this bounded wait begins again.

@@ -128,6 +128,11 @@ impl Leg {
         self.slots.has_running_step_in(branch)
     }
 
+    /// Returns `true` if this branch waits for a step that has begun in an earlier run: the loser of a race runs to its end.
+    pub fn has_interrupted_step_in(&self, branch: BranchId) -> bool {
+        self.slots.has_interrupted_step_in(branch)
+    }
+
     /// Resolves a select. The entry is written now and not at the decision, because other entries may have been
     /// delivered since.
     pub fn end_select(&mut self, id: SlotId) {

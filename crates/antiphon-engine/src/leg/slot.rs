@@ -196,6 +196,8 @@ pub(super) enum StepPhase {
         /// The entry of the step, if it has begun in an earlier run too.
         open: Option<usize>,
     },
+    /// A step that has begun in an earlier run, and begins again when the handler is idle. Its entry has this index.
+    Interrupted { at: usize, may_begin: bool },
     /// A step that has begun in an earlier run, and whose effect nobody can find out. Its entry has this index. It never resolves.
     Unresolved(usize),
     /// An earlier leg dropped the step while it ran. The step never resolves.

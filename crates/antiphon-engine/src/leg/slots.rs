@@ -138,6 +138,10 @@ impl Slots {
         self.branches.get(branch).running > 0
     }
 
+    pub(super) fn has_interrupted_step_in(&self, branch: BranchId) -> bool {
+        self.branches.get(branch).interrupted > 0
+    }
+
     /// Returns the selects around a branch, from the outside in, each with the number of its branch.
     pub(super) fn within(&self, branch: BranchId) -> Within {
         self.branches.within(branch)
@@ -163,6 +167,7 @@ impl Slots {
         let counter = match &slot.state {
             SlotState::Ask(asking) if asking.is_asked() => Some(Counter::Asking),
             SlotState::Step { phase: StepPhase::Running { .. }, .. } => Some(Counter::Running),
+            SlotState::Step { phase: StepPhase::Interrupted { .. }, .. } => Some(Counter::Interrupted),
             _ => None,
         };
         if let Some(counter) = counter {
@@ -177,6 +182,7 @@ impl Slots {
 pub(super) enum Counter {
     Running,
     Asking,
+    Interrupted,
 }
 
 /// The branches of all `select`s of a leg. The questions of an abandoned branch do not count for the branches above it.
@@ -195,6 +201,7 @@ struct Branch {
     abandoned: bool,
     running: u32,
     asking: u32,
+    interrupted: u32,
 }
 
 impl Branches {
@@ -239,6 +246,7 @@ impl Branches {
             let count = match counter {
                 Counter::Running => &mut branch.running,
                 Counter::Asking => &mut branch.asking,
+                Counter::Interrupted => &mut branch.interrupted,
             };
             *count = count.saturating_add_signed(change);
             let stops = branch.abandoned && matches!(counter, Counter::Asking);

@@ -86,18 +86,24 @@ impl Leg {
     /// Polls a step that does not run yet. `can_resolve` is true if the caller can find out whether an interrupted attempt had its
     /// effect, or may run the step again.
     pub fn poll_step(&mut self, id: SlotId, waker: &Waker, can_resolve: bool) -> StepPoll {
-        if self.is_over() {
-            return StepPoll::Pending;
-        }
         self.slots.move_to(id, self.context.branch);
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let SlotState::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
+        if self.is_over() {
+            return match *phase {
+                // The loser of a race that an earlier run has begun: it runs to its end.
+                StepPhase::Interrupted { at, .. } if matches!(self.status, Status::Running) => {
+                    self.begin_again(id, at, waker)
+                }
+                _ => StepPoll::Pending,
+            };
+        }
         match phase {
             StepPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
                 let outcome = match self.history.step(at) {
                     Some((_, Some(outcome), _)) => outcome.clone(),
-                    Some((_, None, _)) if can_resolve => return self.begin_step(id, waker, Some(at)),
+                    Some((_, None, _)) if can_resolve => return self.interrupt(id, at, waker),
                     Some((_, None, _)) => return self.leave_open(id, at, waker),
                     None => return StepPoll::Pending,
                 };
@@ -128,7 +134,12 @@ impl Leg {
                     self.ended.push(id);
                 }
             }
+            StepPhase::Interrupted { at, may_begin: true } => {
+                let at = *at;
+                return self.begin_again(id, at, waker);
+            }
             StepPhase::Recorded(_)
+            | StepPhase::Interrupted { .. }
             | StepPhase::Held
             | StepPhase::Anchored
             | StepPhase::Running { .. }
@@ -180,6 +191,33 @@ impl Leg {
         StepPoll::Pending
     }
 
+    /// Waits until the handler has reached all that it can reach, and then begins a step again: what it finds out may end the
+    /// branches beside it. The entries behind the step may be delivered meanwhile, as in the run before.
+    fn interrupt(&mut self, id: SlotId, at: usize, waker: &Waker) -> StepPoll {
+        let Some((site, branch)) = self.slots.get(id).map(|slot| (slot.site, slot.branch)) else {
+            return StepPoll::Pending;
+        };
+        self.history.deliver(at, site);
+        self.advance();
+        self.set_phase(id, StepPhase::Interrupted { at, may_begin: false });
+        self.slots.branches().add(branch, Counter::Interrupted, 1);
+        self.interrupted.push(id);
+        self.register(id, waker);
+        StepPoll::Pending
+    }
+
+    fn begin_again(&mut self, id: SlotId, at: usize, waker: &Waker) -> StepPoll {
+        self.leave_interrupted(id);
+        self.begin_step(id, waker, Some(at))
+    }
+
+    fn leave_interrupted(&mut self, id: SlotId) {
+        self.interrupted.retain(|waiting| *waiting != id);
+        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
+            self.slots.branches().add(branch, Counter::Interrupted, -1);
+        }
+    }
+
     /// Begins a new step, or one again that has begun in an earlier run: `open` is its entry.
     fn begin_step(&mut self, id: SlotId, waker: &Waker, open: Option<usize>) -> StepPoll {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
@@ -224,12 +262,6 @@ impl Leg {
         let (scope, key) = split_scope(entry.map_or(&path, |open| &open.key_path));
         let key = call.secret().idempotency_key(scope, key);
         let wake = StepWaker::new();
-        if let Some(at) = open {
-            // The entries behind it may be delivered while it runs, as in the run before.
-            let site = self.slots.get(id).map_or(std::panic::Location::caller(), |slot| slot.site);
-            self.history.deliver(at, site);
-            self.advance();
-        }
         self.set_phase(
             id,
             StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None, open },
@@ -443,6 +475,11 @@ impl Leg {
                 self.ended.retain(|ended| *ended != id);
                 self.advance();
             }
+            StepPhase::Interrupted { at, .. } => {
+                self.interrupted.retain(|waiting| *waiting != id);
+                self.slots.branches().add(slot.branch, Counter::Interrupted, -1);
+                self.abandon_open(*at, slot);
+            }
             StepPhase::Unresolved(at) => {
                 self.unresolved = self.unresolved.saturating_sub(1);
                 self.abandon_open(*at, slot);
@@ -463,7 +500,7 @@ impl Leg {
         }
     }
 
-    /// Records a step as abandoned whose effect nobody could find out: the handler does not need it any more.
+    /// Records a step as abandoned that was dropped before it began again, as one that is dropped while it runs.
     fn abandon_open(&mut self, at: usize, slot: &Slot) {
         if !matches!(self.status, Status::Running) {
             return;
@@ -484,6 +521,25 @@ impl Leg {
         let waits =
             |slot: &&Slot| matches!(slot.state, SlotState::Step { phase: StepPhase::Unresolved(_), .. });
         self.slots.iter().map(|(_, slot)| slot).find(waits).map(|slot| slot.path.to_string())
+    }
+
+    /// Lets futures continue that waited until the handler is idle: outcomes of earlier runs, then steps that such runs have begun, then
+    /// new steps. Returns `true` if there are any.
+    pub(super) fn release_waiting(&mut self) -> bool {
+        self.release_ended() || self.release_interrupted() || self.release_steps()
+    }
+
+    fn release_interrupted(&mut self) -> bool {
+        let released = std::mem::take(&mut self.interrupted);
+        for id in &released {
+            if let Some(SlotState::Step { phase: StepPhase::Interrupted { may_begin, .. }, .. }) =
+                self.slots.get_mut(*id).map(|slot| &mut slot.state)
+            {
+                *may_begin = true;
+            }
+            self.wake(*id);
+        }
+        !released.is_empty()
     }
 
     /// Wakes the step that the handler has reached and that was the first to end in an earlier run. Returns `true` if there is one.

@@ -146,8 +146,10 @@ impl SelectRun<'_> {
             };
             // A step of another branch may have been woken just now: it is polled before the select waits for it.
             let mut goes_on = false;
+            let interrupted =
+                |branch: &usize| runtime.with(|leg| leg.has_interrupted_step_in(first.offset(*branch)));
             for branch in (0..N).filter(|branch| *branch != winner) {
-                if runs(&branch) {
+                if runs(&branch) || interrupted(&branch) {
                     done[branch] = self.poll((first.offset(branch), false), branch, &mut act, cx);
                 }
                 if runs(&branch) {
