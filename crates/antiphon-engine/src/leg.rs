@@ -5,6 +5,7 @@ mod ask;
 mod by_hand;
 mod checkpoint;
 mod dry_run;
+mod earlier_run;
 mod end;
 mod end_soon;
 mod history;
@@ -19,6 +20,7 @@ mod slot;
 mod slots;
 mod stale;
 mod step;
+mod write_ahead;
 
 pub use answered::AnsweredQuestion;
 pub use ask::AskPoll;

@@ -4,13 +4,15 @@
 //! in full.
 
 mod codec;
+mod continued;
 mod migrate;
 mod stored;
 
 pub use codec::RecordError;
+pub(crate) use continued::Continuation;
 pub use migrate::{Collision, Migration};
 use std::sync::Arc;
-pub(crate) use stored::{Continuation, Delivered, StepStart, Written, write};
+pub(crate) use stored::{Delivered, StepStart, Written, write};
 pub use stored::{StoredLeg, WriteAhead};
 
 use crate::answer::InputResponse;

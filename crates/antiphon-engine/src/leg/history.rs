@@ -16,10 +16,13 @@
 //! With a store, the deliveries of this leg are also written to the store, in their order: before each effect that may depend on
 //! them, and up to the winner of a select before the select resolves.
 
+mod output;
+mod stored;
+
 use super::slot::SlotId;
 use crate::{
     CallSite,
-    record::{Continuation, Delivered, Entry, EntryBody, EntryKind, OpenStep, StepOutcome, Within},
+    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome, Within},
 };
 use antiphon_seal::Digest;
 use std::collections::HashMap;
@@ -251,11 +254,6 @@ impl History {
         at == self.next || self.items[at].order == DeliveryOrder::AnyTime
     }
 
-    /// Lets an entry be delivered now.
-    pub(super) fn make_due(&mut self, at: usize) {
-        self.change(at, |item| item.order = DeliveryOrder::AnyTime);
-    }
-
     /// Returns `true` if the entry is due when all entries in order were delivered and the handler is idle.
     pub(super) fn is_last(&self, at: usize) -> bool {
         self.items[at].order == DeliveryOrder::Last
@@ -269,26 +267,6 @@ impl History {
             // either.
             item.optional |= item.order == DeliveryOrder::Last;
         });
-    }
-
-    /// Returns the step at this place, if it has begun and has no outcome.
-    pub(super) fn open_step(&self, at: usize) -> Option<&OpenStep> {
-        match &self.items[at].entry.body {
-            EntryBody::Open(open) => Some(open),
-            _ => None,
-        }
-    }
-
-    /// Lets the entries behind an open step be delivered, although the step does not begin again.
-    pub(super) fn pass(&mut self, at: usize) {
-        self.change(at, |item| {
-            (item.waiting, item.optional, item.order) = (None, true, DeliveryOrder::AnyTime)
-        });
-    }
-
-    /// Returns the last attempt of a step that failed in an earlier run of this leg.
-    pub(super) fn failed_attempts(&self, path: &str) -> u32 {
-        self.failed.iter().find(|(of, _)| **of == *path).map_or(0, |(_, attempt)| *attempt)
     }
 
     /// Notes that a question was dropped before it received its recorded answer. The handler has still asked it.
@@ -321,31 +299,6 @@ impl History {
         });
         if let Some(unwritten) = self.unwritten.as_mut().filter(|_| is_new) {
             unwritten.push(at);
-        }
-    }
-
-    /// Returns the number of the first delivery that is not in the store, and the deliveries from there on.
-    pub(super) fn unwritten(&self) -> (u32, impl ExactSizeIterator<Item = Delivered<'_>>) {
-        let unwritten = self.unwritten.as_deref().unwrap_or_default().iter().map(|at| {
-            let item = &self.items[*at];
-            match item.order {
-                DeliveryOrder::Removed => Delivered::Removed,
-                // The record of its end has its outcome.
-                _ if item.is_stored && !item.is_abandoned() && *at >= self.sealed_len => {
-                    Delivered::Step(&item.entry.path)
-                }
-                _ => Delivered::Entry(&item.entry),
-            }
-        });
-        (self.written, unwritten)
-    }
-
-    /// Notes that this number of deliveries is in the store.
-    pub(super) fn written(&mut self, deliveries: u32) {
-        let new = deliveries.saturating_sub(self.written);
-        if let Some(unwritten) = &mut self.unwritten {
-            unwritten.drain(..unwritten.len().min(new as usize));
-            self.written = self.written.max(deliveries);
         }
     }
 
@@ -432,37 +385,6 @@ impl History {
         }
     }
 
-    /// Returns a step that has begun, has no outcome, and whose effect somebody may still need: no select has dropped its branch.
-    pub(super) fn unknown_step(&self) -> Option<&str> {
-        let unknown = self.items.iter().enumerate().find(|(at, item)| {
-            let is_open = matches!(item.entry.body, EntryBody::Open(_));
-            is_open && item.order != DeliveryOrder::Removed && !self.is_lost(*at)
-        });
-        unknown.map(|(_, item)| &*item.entry.path)
-    }
-
-    /// Returns an open step that the handler has not reached.
-    pub(super) fn unreached_open_step(&self) -> Option<&str> {
-        let open = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
-        open.map(|item| &item.entry)
-            .find(|entry| matches!(entry.body, EntryBody::Open(_)))
-            .map(|entry| &*entry.path)
-    }
-
-    /// Returns `true` if another branch has won a select around the step.
-    fn is_lost(&self, at: usize) -> bool {
-        let within = match &self.items[at].entry.body {
-            EntryBody::Open(open) => Some(&open.within),
-            _ => self.within.iter().find(|(of, _)| *of == at).map(|(_, within)| within),
-        };
-        within.into_iter().flatten().any(|(path, branch)| {
-            let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
-            selects
-                .filter_map(|item| item.entry.winner())
-                .any(|(of, winner)| of == *path && winner != *branch)
-        })
-    }
-
     pub(super) fn has_unreplayed_steps(&self) -> bool {
         self.unreplayed_steps > 0
     }
@@ -500,84 +422,9 @@ impl History {
             is_one && item.delivered.is_some()
         })
     }
-
-    /// Returns `true` if this leg, in any of its runs, has recorded an outcome: the client does not have it.
-    pub(super) fn has_new_entries(&self) -> bool {
-        let is_outcome = |item: &HistoryItem| !matches!(item.entry.body, EntryBody::Open(_));
-        let new = &self.items[self.sealed_len..];
-        new.iter().any(|item| item.order != DeliveryOrder::Removed && is_outcome(item))
-    }
-
-    /// Returns the paths of the valid steps of all legs that have a result.
-    pub(super) fn steps_done(&self) -> impl Iterator<Item = &str> {
-        let done = self.items.iter().filter(|item| {
-            item.order != DeliveryOrder::Removed
-                && matches!(item.entry.body, EntryBody::Step { outcome: StepOutcome::Done(_), .. })
-        });
-        done.map(|item| &*item.entry.path)
-    }
-
-    /// Returns the path of the first step that this leg, in any of its runs, has recorded.
-    pub(super) fn first_new_step(&self) -> Option<&str> {
-        let new = self.items[self.sealed_len..].iter().filter(|item| item.order != DeliveryOrder::Removed);
-        new.map(|item| &item.entry).find(|entry| entry.kind() == EntryKind::Step).map(|entry| &*entry.path)
-    }
-
-    /// Describes the entries for the log: keys and digests, no values.
-    pub(super) fn describe(&self) -> String {
-        let words = self.items.iter().map(|item| {
-            let Entry { path, body, .. } = &item.entry;
-            let is_stale = matches!(body, EntryBody::Step { stale: true, .. });
-            let state = match (item.order, item.delivered.is_some(), is_stale) {
-                (DeliveryOrder::Removed, ..) => "removed",
-                (_, true, _) => "replayed",
-                (_, _, true) => "stale",
-                _ => "not replayed",
-            };
-            match body {
-                EntryBody::Answer { digest, .. } => format!("answer {path} {digest:?} {state}"),
-                EntryBody::Step { input: Some(input), .. } => format!("step {path} {input:?} {state}"),
-                EntryBody::Step { .. } => format!("step {path} {state}"),
-                EntryBody::Open(_) => format!("step {path} without an outcome {state}"),
-                EntryBody::Select { winner } => format!("select {path} branch {winner} {state}"),
-                EntryBody::Checkpoint => format!("checkpoint {path} {state}"),
-            }
-        });
-        words.collect::<Vec<_>>().join(", ")
-    }
-
-    /// Returns the valid entries: the delivered ones in the order of delivery, then the others. No entry is forgotten, whether the
-    /// handler has reached it or not.
-    pub(super) fn into_entries(mut self) -> Vec<Entry> {
-        for at in self.sealed_len..self.old_len {
-            let item = &self.items[at];
-            let is_open = matches!(item.entry.body, EntryBody::Open(_));
-            if (is_open || item.delivered.is_none()) && self.is_lost(at) {
-                self.items[at].abandon();
-            }
-        }
-        let mut items = self.items;
-        items.retain(|item| item.order != DeliveryOrder::Removed);
-        let place = |item: &HistoryItem| item.delivered.map_or(u32::MAX, |(place, _)| place);
-        if !items.is_sorted_by_key(place) {
-            items.sort_by_key(place);
-        }
-        items.into_iter().map(|item| item.entry).collect()
-    }
 }
 
 impl HistoryItem {
-    /// Makes a step abandoned that has no outcome, or whose outcome was not delivered.
-    fn abandon(&mut self) {
-        let input = match &self.entry.body {
-            EntryBody::Step { input, .. } => *input,
-            EntryBody::Open(open) => open.input,
-            _ => return,
-        };
-        self.entry.body =
-            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
-    }
-
     fn size(&self) -> usize {
         if self.order == DeliveryOrder::Removed { 0 } else { self.entry.size() }
     }

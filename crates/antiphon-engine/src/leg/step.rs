@@ -8,10 +8,7 @@ use super::{
 use crate::{
     CallSite,
     key::split_scope,
-    record::{
-        Entry, EntryBody, EntryKind, OpenStep, StepFailure, StepOutcome, StepStart, WriteAhead, Written,
-        write,
-    },
+    record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
     step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
@@ -181,45 +178,8 @@ impl Leg {
         self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
     }
 
-    /// Waits without an end for a step whose effect nobody can find out.
-    fn leave_open(&mut self, id: SlotId, at: usize, waker: &Waker) -> StepPoll {
-        self.set_phase(id, StepPhase::Unresolved(at));
-        self.unresolved += 1;
-        self.history.pass(at);
-        self.advance();
-        self.register(id, waker);
-        StepPoll::Pending
-    }
-
-    /// Waits until the handler has reached all that it can reach, and then begins a step again: what it finds out may end the
-    /// branches beside it. The entries behind the step may be delivered meanwhile, as in the run before.
-    fn interrupt(&mut self, id: SlotId, at: usize, waker: &Waker) -> StepPoll {
-        let Some((site, branch)) = self.slots.get(id).map(|slot| (slot.site, slot.branch)) else {
-            return StepPoll::Pending;
-        };
-        self.history.deliver(at, site);
-        self.advance();
-        self.set_phase(id, StepPhase::Interrupted { at, may_begin: false });
-        self.slots.branches().add(branch, Counter::Interrupted, 1);
-        self.interrupted.push(id);
-        self.register(id, waker);
-        StepPoll::Pending
-    }
-
-    fn begin_again(&mut self, id: SlotId, at: usize, waker: &Waker) -> StepPoll {
-        self.leave_interrupted(id);
-        self.begin_step(id, waker, Some(at))
-    }
-
-    fn leave_interrupted(&mut self, id: SlotId) {
-        self.interrupted.retain(|waiting| *waiting != id);
-        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counter::Interrupted, -1);
-        }
-    }
-
     /// Begins a new step, or one again that has begun in an earlier run: `open` is its entry.
-    fn begin_step(&mut self, id: SlotId, waker: &Waker, open: Option<usize>) -> StepPoll {
+    pub(super) fn begin_step(&mut self, id: SlotId, waker: &Waker, open: Option<usize>) -> StepPoll {
         let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
         let path = slot.path.clone();
         if self.setup.purpose == Purpose::DryRun {
@@ -273,61 +233,6 @@ impl Leg {
         StepPoll::Run(StepBegin { wake, key, attempts, is_interrupted })
     }
 
-    /// Returns the text to store before this attempt of a step begins: everything that the handler has received up to here, and
-    /// the start of the step. `None` if the leg has no store.
-    pub fn write_ahead_of_step(&mut self, path: &str, attempt: u32) -> Option<WriteAhead> {
-        let slot = self.slots.find(EntryKind::Step, path)?;
-        let SlotState::Step { input, phase: StepPhase::Running { open, round, .. } } = &slot.state else {
-            return None;
-        };
-        let open = open.and_then(|at| self.history.open_step(at));
-        let key_path = open.map_or(&slot.path, |open| &open.key_path).clone();
-        let within = self.slots.within(slot.branch);
-        let open = OpenStep { attempt, input: *input, key_path, within };
-        self.write(Some(&StepStart { path: slot.path.clone(), round: *round, open }))
-    }
-
-    /// Returns the text to store before anything else happens that depends on the deliveries up to here; `None` if the store has
-    /// them all, or the leg has no store.
-    pub fn write_ahead(&mut self) -> Option<WriteAhead> {
-        let is_written = self.history.unwritten().1.len() == 0;
-        if is_written && self.notes.len() <= self.written_notes {
-            return None;
-        }
-        self.write(None)
-    }
-
-    /// Returns `true` if all deliveries up to here are in texts of which some are not in the store yet.
-    pub fn is_written_soon(&self) -> bool {
-        let (first, deliveries) = self.history.unwritten();
-        deliveries.len() > 0
-            && first.saturating_add(u32::try_from(deliveries.len()).unwrap_or(u32::MAX)) <= self.submitted
-    }
-
-    fn write(&mut self, step: Option<&StepStart>) -> Option<WriteAhead> {
-        if !self.setup.writes_ahead {
-            return None;
-        }
-        let (first, deliveries) = self.history.unwritten();
-        let count = first.saturating_add(u32::try_from(deliveries.len()).unwrap_or(u32::MAX));
-        let notes = self.notes.get(self.written_notes..).unwrap_or_default();
-        // The parts were made or decoded here: there is nothing in them that cannot be written.
-        let text = write(self.setup.version, first, deliveries, notes, step).ok()?;
-        self.submitted = count;
-        Some(WriteAhead::new(Written { deliveries: count, notes: self.notes.len() }, text))
-    }
-
-    /// Notes that a text is in the store.
-    pub fn written(&mut self, text: &WriteAhead) {
-        self.history.written(text.written.deliveries);
-        self.written_notes = self.written_notes.max(text.written.notes).min(self.notes.len());
-    }
-
-    /// Notes that an operation of the store has begun, or ended, without which the leg does not end.
-    pub fn store_operation(&mut self, begins: bool) {
-        self.storing = if begins { self.storing + 1 } else { self.storing.saturating_sub(1) };
-    }
-
     /// Records that a step did not run, because the task was cancelled. Later steps run: they compensate.
     fn refuse_step(&mut self, id: SlotId) -> StepPoll {
         self.setup.refuse_step = false;
@@ -348,7 +253,7 @@ impl Leg {
         StepPoll::Recorded(outcome)
     }
 
-    fn set_phase(&mut self, id: SlotId, new: StepPhase) {
+    pub(super) fn set_phase(&mut self, id: SlotId, new: StepPhase) {
         if let Some(SlotState::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
             *phase = new;
         }
@@ -498,65 +403,6 @@ impl Leg {
             StepPhase::Anchored => self.anchored = self.anchored.saturating_sub(1),
             StepPhase::Running { .. } => {}
         }
-    }
-
-    /// Records a step as abandoned that was dropped before it began again, as one that is dropped while it runs.
-    fn abandon_open(&mut self, at: usize, slot: &Slot) {
-        if !matches!(self.status, Status::Running) {
-            return;
-        }
-        let SlotState::Step { input, .. } = &slot.state else { return };
-        let (input, round) = (*input, self.history.entry(at).round);
-        self.history.remove_entry(at);
-        let body =
-            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
-        self.history.record(Entry { path: slot.path.clone(), round, body }, slot.site);
-    }
-
-    /// Returns the path of a step whose effect nobody can find out, and for which the handler waits.
-    pub(super) fn unresolved_step(&self) -> Option<String> {
-        if self.unresolved == 0 {
-            return None;
-        }
-        let waits =
-            |slot: &&Slot| matches!(slot.state, SlotState::Step { phase: StepPhase::Unresolved(_), .. });
-        self.slots.iter().map(|(_, slot)| slot).find(waits).map(|slot| slot.path.to_string())
-    }
-
-    /// Lets futures continue that waited until the handler is idle: outcomes of earlier runs, then steps that such runs have begun, then
-    /// new steps. Returns `true` if there are any.
-    pub(super) fn release_waiting(&mut self) -> bool {
-        self.release_ended() || self.release_interrupted() || self.release_steps()
-    }
-
-    fn release_interrupted(&mut self) -> bool {
-        let released = std::mem::take(&mut self.interrupted);
-        for id in &released {
-            if let Some(SlotState::Step { phase: StepPhase::Interrupted { may_begin, .. }, .. }) =
-                self.slots.get_mut(*id).map(|slot| &mut slot.state)
-            {
-                *may_begin = true;
-            }
-            self.wake(*id);
-        }
-        !released.is_empty()
-    }
-
-    /// Wakes the step that the handler has reached and that was the first to end in an earlier run. Returns `true` if there is one.
-    pub(super) fn release_ended(&mut self) -> bool {
-        if self.ended.is_empty() || !self.history.is_replayed() {
-            return false;
-        }
-        let entry = |id: &SlotId| match self.slots.get(*id).map(|slot| &slot.state) {
-            Some(SlotState::Step { phase: StepPhase::Recorded(at), .. }) => Some((*at, *id)),
-            _ => None,
-        };
-        let first = self.ended.iter().filter_map(entry).min_by_key(|(at, _)| *at);
-        let Some((at, id)) = first else { return false };
-        self.ended.retain(|ended| *ended != id);
-        self.history.make_due(at);
-        self.wake(id);
-        true
     }
 
     /// Wakes the new steps that may begin. Returns `true` if there are any.

@@ -200,7 +200,7 @@ async fn promote(
     };
     if let Some(claim) = claim {
         let body = write_created(server, request, task.created.clone())?;
-        let round = WithServerInfo { result: &promoted.round, server_info: &*server.server_info.raw };
+        let round = WithServerInfo { result: &promoted.round, server_info: &server.server_info.raw };
         let round = to_raw_value(&round).map_err(|_| Refusal::Internal)?;
         claim.commit(&StoredReply::Task(StoredTask { round, reply: result_of(&body)? })).await?;
     }

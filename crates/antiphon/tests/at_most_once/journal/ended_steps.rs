@@ -20,7 +20,7 @@ async fn beside(
         world.waits(lookup).await;
         let step = ctx.step("charge", async |s| {
             world.waits(charge).await;
-            Ok(world.does("charge", &s).await?)
+            world.does("charge", &s).await
         });
         step.reconcile(async |_| world.finds("charge").await).await
     });

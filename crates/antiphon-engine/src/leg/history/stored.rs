@@ -1,0 +1,87 @@
+//! The part of the history that is in the store, or goes there.
+
+use super::{DeliveryOrder, History};
+use crate::record::{Delivered, EntryBody, OpenStep};
+
+impl History {
+    /// Returns the step at this place, if it has begun and has no outcome.
+    pub(in crate::leg) fn open_step(&self, at: usize) -> Option<&OpenStep> {
+        match &self.items[at].entry.body {
+            EntryBody::Open(open) => Some(open),
+            _ => None,
+        }
+    }
+
+    /// Lets the entries behind an open step be delivered, although the step does not begin again.
+    pub(in crate::leg) fn pass(&mut self, at: usize) {
+        self.change(at, |item| {
+            (item.waiting, item.optional, item.order) = (None, true, DeliveryOrder::AnyTime)
+        });
+    }
+
+    /// Lets an entry be delivered now.
+    pub(in crate::leg) fn make_due(&mut self, at: usize) {
+        self.change(at, |item| item.order = DeliveryOrder::AnyTime);
+    }
+
+    /// Returns the last attempt of a step that failed in an earlier run of this leg.
+    pub(in crate::leg) fn failed_attempts(&self, path: &str) -> u32 {
+        self.failed.iter().find(|(of, _)| **of == *path).map_or(0, |(_, attempt)| *attempt)
+    }
+
+    /// Returns the number of the first delivery that is not in the store, and the deliveries from there on.
+    pub(in crate::leg) fn unwritten(&self) -> (u32, impl ExactSizeIterator<Item = Delivered<'_>>) {
+        let unwritten = self.unwritten.as_deref().unwrap_or_default().iter().map(|at| {
+            let item = &self.items[*at];
+            match item.order {
+                DeliveryOrder::Removed => Delivered::Removed,
+                // The record of its end has its outcome.
+                _ if item.is_stored && !item.is_abandoned() && *at >= self.sealed_len => {
+                    Delivered::Step(&item.entry.path)
+                }
+                _ => Delivered::Entry(&item.entry),
+            }
+        });
+        (self.written, unwritten)
+    }
+
+    /// Notes that this number of deliveries is in the store.
+    pub(in crate::leg) fn written(&mut self, deliveries: u32) {
+        let new = deliveries.saturating_sub(self.written);
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.drain(..unwritten.len().min(new as usize));
+            self.written = self.written.max(deliveries);
+        }
+    }
+
+    /// Returns a step that has begun, has no outcome, and whose effect somebody may still need: no select has dropped its branch.
+    pub(in crate::leg) fn unknown_step(&self) -> Option<&str> {
+        let unknown = self.items.iter().enumerate().find(|(at, item)| {
+            let is_open = matches!(item.entry.body, EntryBody::Open(_));
+            is_open && item.order != DeliveryOrder::Removed && !self.is_lost(*at)
+        });
+        unknown.map(|(_, item)| &*item.entry.path)
+    }
+
+    /// Returns an open step that the handler has not reached.
+    pub(in crate::leg) fn unreached_open_step(&self) -> Option<&str> {
+        let open = self.items[..self.old_len].iter().filter(|item| item.is_unreplayed_step());
+        open.map(|item| &item.entry)
+            .find(|entry| matches!(entry.body, EntryBody::Open(_)))
+            .map(|entry| &*entry.path)
+    }
+
+    /// Returns `true` if another branch has won a select around the step.
+    pub(super) fn is_lost(&self, at: usize) -> bool {
+        let within = match &self.items[at].entry.body {
+            EntryBody::Open(open) => Some(&open.within),
+            _ => self.within.iter().find(|(of, _)| *of == at).map(|(_, within)| within),
+        };
+        within.into_iter().flatten().any(|(path, branch)| {
+            let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
+            selects
+                .filter_map(|item| item.entry.winner())
+                .any(|(of, winner)| of == *path && winner != *branch)
+        })
+    }
+}
