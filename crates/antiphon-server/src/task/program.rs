@@ -256,7 +256,15 @@ impl Leg<'_> {
         }
         let Some(questions) = news.questions else { return false };
         let questions = questions.iter().map(|(path, request)| (&**path, request));
-        self.snapshot.questions.add(questions, &news.elicitation_ids, self.server.limits.asks);
+        match is_mutant("task_question_taken_back") {
+            true => self.snapshot.questions.replace(
+                questions,
+                &[],
+                &news.elicitation_ids,
+                self.server.limits.asks,
+            ),
+            false => self.snapshot.questions.add(questions, &news.elicitation_ids, self.server.limits.asks),
+        }
         true
     }
 

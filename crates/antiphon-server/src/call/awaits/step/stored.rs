@@ -18,6 +18,7 @@ use crate::{
     call::leg_runtime::LegRuntime,
 };
 use antiphon_engine::{StepBegin, StopReason, WriteAhead};
+use antiphon_store::mutant::is_mutant;
 use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -92,6 +93,7 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
     pub(super) fn begin_again(&mut self, attempt: u32) {
         self.attempt = attempt;
         let ahead = self.runtime.with(|leg| leg.write_ahead_of_step(&self.path, attempt));
+        let ahead = ahead.filter(|_| !is_mutant("order_not_stored"));
         self.phase = Phase::Begin(self.claim.start_step(&self.path, attempt, ahead.as_ref()), ahead);
     }
 
