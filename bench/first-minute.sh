@@ -29,12 +29,13 @@ WRAPPER
 chmod +x "$dir/rustc"
 export RUSTC_WRAPPER="$dir/rustc"
 
+exec 3>&2
 # measured NAME COMMAND..: its output goes to standard error; wall and CPU seconds to $dir/NAME.
 measured() {
     local name=$1 TIMEFORMAT='%R %U %S'
     shift
     mkdir "$dir/$name.crates"
-    { time TIMES="$dir/$name.crates" "$@" >&2 2>"$dir/$name.log"; } 2>"$dir/$name" || { cat "$dir/$name.log" >&2; exit 1; }
+    { time TIMES="$dir/$name.crates" "$@" >&3 2>"$dir/$name.log"; } 2>"$dir/$name" || { cat "$dir/$name.log" >&2; exit 1; }
 }
 # row NAME TEXT: one line of the first table.
 row() {

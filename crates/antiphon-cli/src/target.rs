@@ -182,3 +182,16 @@ fn spawn(
     let command = variables.into_iter().fold(command, |command, (name, value)| command.env(name, value));
     ChildTransport::spawn(command).map_err(|error| Failure::protocol("transport", error.to_string()))
 }
+
+#[cfg(all(test, not(feature = "https")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_https_url_is_refused_with_the_name_of_the_feature() {
+        let target = Target::url("https://a.example/mcp".into());
+        let refused =
+            target.connect(1, Mode::Auto, &LegObserver::new(None), |builder| builder).err().unwrap();
+        assert!(refused.message.contains("needs the feature `https`"), "{}", refused.message);
+    }
+}

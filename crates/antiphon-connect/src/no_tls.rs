@@ -20,3 +20,16 @@ impl Tls {
         match self {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Connector;
+    use std::time::Duration;
+
+    #[test]
+    fn an_https_url_is_refused_with_the_name_of_the_feature() {
+        let refused = Connector::new(&"https://a.example/mcp".parse().unwrap(), Duration::from_secs(1)).err();
+        assert!(refused.unwrap().contains("enable the feature `https` of the crate `antiphon`"));
+        assert!(Connector::new(&"http://127.0.0.1/mcp".parse().unwrap(), Duration::from_secs(1)).is_ok());
+    }
+}
