@@ -215,4 +215,27 @@ mod tests {
         assert_eq!(decode(b""), None);
         assert_eq!(decode(b"x{}"), None);
     }
+
+    #[test]
+    fn records_of_an_earlier_release_are_read() {
+        // A start was the number of the fence alone.
+        let started = |name: &str| StepRecord::started(name, 1).with_value(7_u64.to_be_bytes());
+        let records = [
+            started("1:earlier leg"),
+            started("2:charge"),
+            StepRecord::ended("2:charge", b"d[1]".to_vec()),
+            started("2:mail"),
+            StepRecord::started("2:failed:mail", 1),
+            StepRecord::ended("call 2", b"sealed".to_vec()),
+        ];
+        let stored = read(&records, 2, |_kind, sealed| Some(sealed.to_vec())).unwrap();
+        let shown = format!("{stored:?}");
+        for part in ["charge", "[1]", "mail", "failed: 1"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!shown.contains("earlier leg"), "{shown}");
+        // A sealed value that does not open is an error with the name of its step.
+        let faulty = [StepRecord::ended("2:charge", b"x".to_vec())];
+        assert_eq!(read(&faulty, 2, |_kind, _sealed| None).unwrap_err(), "charge");
+    }
 }
