@@ -6,7 +6,7 @@ use crate::{
     history::{CallRecord, Outcome},
     ledger::Effect,
     log::{self, Life, Record},
-    plan::{may_lose, steps},
+    plan::{FORGETFUL, may_lose, steps, wrong_choices},
     tools::Level,
     trace::Trace,
 };
@@ -121,17 +121,18 @@ impl Evidence<'_> {
         }
     }
 
-    /// A call that ended with its result has had the effect of each step.
+    /// A call that ended with its result has had the effect of each step, and of one branch of each choice; no call has those of two.
     fn missing_effects(&self, found: &BTreeMap<&str, Vec<&Effect>>, findings: &mut Findings) {
         let rule = match self.record.level {
             Level::Once => Rule::SingleUse,
             Level::Reconciled => Rule::Reconciled,
             Level::Rerun => Rule::Rerun,
         };
-        if !matches!(self.record.outcome, Some(Outcome::Result(_))) {
-            return;
+        let is_over = matches!(self.record.outcome, Some(Outcome::Result(_)));
+        for wrong in wrong_choices(&self.record.plan, is_over, |step| found.contains_key(step)) {
+            self.breaks(findings, rule, &wrong);
         }
-        for step in steps(&self.record.plan).iter().filter(|step| !found.contains_key(step.as_str())) {
+        for step in steps(&self.record.plan).filter(|step| is_over && !found.contains_key(step.as_str())) {
             self.breaks(findings, rule, &format!("step {step}: no effect"));
         }
     }
@@ -200,8 +201,16 @@ impl Evidence<'_> {
         })
     }
 
+    fn is_forgetful(&self) -> bool {
+        self.record.plan == FORGETFUL
+    }
+
     fn end(&self, findings: &mut Findings) {
         match &self.record.outcome {
+            Some(Outcome::Refused(reason)) if reason == "flow_diverged" && self.is_forgetful() => (),
+            Some(Outcome::Result(_)) if self.is_forgetful() => {
+                self.breaks(findings, Rule::Ends, "a result without a question that was declined");
+            }
             Some(Outcome::Result(_) | Outcome::GaveUp(_)) => (),
             Some(Outcome::Unknown) => findings.counts.unknown += 1,
             // Its leg has a result, and nobody waits for that: see `rivalries`.
@@ -267,7 +276,7 @@ pub(crate) fn is_late(effect: &Effect, effects: &[Effect], faults: &[Fault]) -> 
     pauses.into_iter().any(|pause| effect.at - pause.until < LATE && is_first(pause.until))
 }
 
-/// Returns the key of the question that an answer is for: see `Leg::accept`.
+/// Returns the key of the question that an answer is for: see `Leg::answer`.
 fn key_of(answer: &str) -> &str {
     answer.splitn(3, '-').nth(2).unwrap_or_default()
 }

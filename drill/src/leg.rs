@@ -1,6 +1,6 @@
 //! A request of a person: one leg of a call.
 
-use crate::{request::Request, tools::Level};
+use crate::{plan::FORGETFUL, request::Request, tools::Level};
 use serde_json::{Value, json};
 
 /// One leg of a call.
@@ -18,15 +18,21 @@ pub(crate) struct Leg {
 }
 
 impl Leg {
-    /// Returns the same leg with other answers, if it has answers.
+    /// Returns the same leg with other answers, if it has answers that are not declined.
     pub(crate) fn with_other_answers(&self, word: &str) -> Option<Self> {
+        if self.plan == FORGETFUL {
+            return None;
+        }
         let answers = self.answers.as_object().filter(|answers| !answers.is_empty())?;
-        let answers = answers.keys().map(|key| (key.clone(), self.accept(word, key))).collect();
+        let answers = answers.keys().map(|key| (key.clone(), self.answer(word, key))).collect();
         Some(Self { answers: Value::Object(answers), ..self.clone() })
     }
 
-    /// Returns the answer to a question: a form whose name no other answer of the call has.
-    pub(crate) fn accept(&self, word: &str, key: &str) -> Value {
+    /// Returns the answer to a question: a form whose name no other answer of the call has, or a refusal.
+    pub(crate) fn answer(&self, word: &str, key: &str) -> Value {
+        if self.plan == FORGETFUL {
+            return json!({ "action": "decline" });
+        }
         json!({ "action": "accept", "content": { "name": format!("{word}-{}-{key}", self.number) } })
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod fault;
 mod findings;
 mod fleet;
+mod handler;
 mod history;
 mod keys;
 mod ledger;

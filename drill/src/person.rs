@@ -84,7 +84,7 @@ impl Script {
             leg.number += 1;
             leg.state = Some(state.to_owned());
             let keys = result["inputRequests"].as_object().map(Map::keys).into_iter().flatten();
-            let answers: Map<String, Value> = keys.map(|key| (key.clone(), leg.accept("red", key))).collect();
+            let answers: Map<String, Value> = keys.map(|key| (key.clone(), leg.answer("red", key))).collect();
             if answers.is_empty() {
                 leg.answers = Value::Null;
             } else {

@@ -2,31 +2,50 @@
 
 use crate::random::Random;
 
+/// The plan of a handler that does not ask again what was declined: its calls end as `flow_diverged`.
+pub(crate) const FORGETFUL: &str = "n";
+
+/// The effects of parts that choose.
+pub(crate) const CHOICES: [&str; 3] = ["A", "B", "C"];
+
 /// Returns a plan: one to six rounds, with steps between them.
 pub(crate) fn plan(random: &mut Random) -> String {
+    if random.percent(4) {
+        return FORGETFUL.to_owned();
+    }
     let mut plan = String::new();
     let rounds = 1 + random.below(6);
     for _ in 0..rounds {
-        plan.push_str(["s", "j", "w", "c", "ss", ""][usize::try_from(random.below(6)).unwrap_or_default()]);
-        plan.push(if random.percent(25) { 'b' } else { 'q' });
+        let between = ["s", "j", "w", "c", "r", "ss", "f", "h", "u", ""];
+        plan.push_str(between[usize::try_from(random.below(10)).unwrap_or_default()]);
+        plan.push(['b', 'b', 'i', 'q', 'q', 'q', 'q', 'q'][usize::try_from(random.below(8)).unwrap_or_default()]);
     }
     // The effect behind the last answer. One in ten takes longer than the lease.
     plan.push(if random.percent(10) { 'l' } else { 's' });
     plan
 }
 
-/// Returns the steps of a plan that have ended when its call has. The step of a `w` may not have begun, if its question
-/// was answered first.
-pub(crate) fn steps(plan: &str) -> Vec<String> {
-    let mut steps = Vec::new();
-    for (number, part) in (0u32..).zip(plan.chars()) {
-        match part {
-            's' | 'l' => steps.push(format!("{part}{number}")),
-            'j' => steps.extend([format!("j{number}"), format!("k{number}")]),
-            _ => (),
-        }
-    }
-    steps
+/// Returns the steps of a plan that have ended when its call has, by their names in the ledger. A step that may lose a race is not
+/// among them.
+pub(crate) fn steps(plan: &str) -> impl Iterator<Item = String> {
+    (0u32..).zip(plan.chars()).flat_map(|(number, part)| {
+        let names = match part {
+            'j' | 'f' => vec!['j', 'k'],
+            'u' => vec!['j', 'k', 'l'],
+            's' | 'l' | 'p' | 'i' | 'h' | 'o' | 'm' => vec![part],
+            _ => Vec::new(),
+        };
+        names.into_iter().map(move |name| format!("{name}{number}"))
+    })
+}
+
+/// Returns what is wrong with the effects of the parts that choose: exactly one of their choices acts. Before the end, none may.
+pub(crate) fn wrong_choices(plan: &str, is_over: bool, acted: impl Fn(&str) -> bool) -> Vec<String> {
+    let parts = (0u32..).zip(plan.chars()).filter(|(_, part)| "wrfu".contains(*part));
+    let choices = parts.map(|(number, _)| CHOICES.map(|choice| format!("{choice}{number}")));
+    let acted = choices.map(|choices| choices.into_iter().filter(|choice| acted(choice)).collect::<Vec<_>>());
+    let wrong = acted.filter(|acted| acted.len() > 1 || is_over && acted.is_empty());
+    wrong.map(|acted| format!("of the branches of a choice, {acted:?} acted")).collect()
 }
 
 /// Returns true for a question whose answer may lose against a step, by its key.

@@ -115,11 +115,12 @@ fn words(rule: Rule, findings: &Findings) -> String {
     }
 }
 
-/// Returns the number of calls that are over, and of all calls. A call of `single_use` may end as unknown.
+/// Returns the number of calls that are over, and of all calls. A call of `single_use` may end as unknown. What may diverge is a rule
+/// of its own.
 pub(crate) fn completed(findings: &Findings, level: Level) -> (u64, u64) {
     let of_level = findings.outcomes.iter().filter(|((found, _), _)| *found == level);
     of_level.fold((0, 0), |(done, all), ((_, word), count)| {
-        let is_over = word == "result" || level == Level::Once && word == "outcome_unknown";
+        let is_over = word == "result" || word == "refused: flow_diverged" || level == Level::Once && word == "outcome_unknown";
         (done + if is_over { *count } else { 0 }, all + count)
     })
 }

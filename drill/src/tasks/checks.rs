@@ -2,15 +2,17 @@
 
 use super::{
     answers::{key_before, path_of},
-    plan::{self, questions},
+    plan::questions,
     record::{End, TaskRecord},
 };
 use crate::{
     checks::{is_late, number},
     findings::{Findings, Rule},
+    handler::COMPENSATION,
     ledger::Effect,
     log::{Evidence, Life, Record},
-    tools::{COMPENSATION, Level},
+    plan::{steps, wrong_choices},
+    tools::Level,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,8 +139,8 @@ impl TaskRecord {
         findings.tasks.contested += number(texts.values().filter(|texts| texts.len() > 1).count());
     }
 
-    fn ends(&self, steps: &Steps<'_>, evidence: &Evidence<'_>, findings: &mut Findings) {
-        let is_compensated = steps.contains_key(format!("{COMPENSATION}0").as_str());
+    fn ends(&self, found: &Steps<'_>, evidence: &Evidence<'_>, findings: &mut Findings) {
+        let is_compensated = found.contains_key(format!("{COMPENSATION}0").as_str());
         findings.tasks.compensated += u64::from(is_compensated);
         let has_fault = evidence
             .faults
@@ -146,12 +148,15 @@ impl TaskRecord {
             .any(|fault| fault.may_interrupt(|_| true, self.life.from, self.life.until));
         // The step that compensates, or the one before it, may have no known outcome.
         let may_stop = self.tool.level() == Level::Once && has_fault;
+        let is_over = self.end.as_ref().is_some_and(|end| end.status() == "completed");
+        for wrong in wrong_choices(self.plan, is_over, |step| found.contains_key(step)) {
+            self.breaks(findings, self.rule(), &wrong);
+        }
         let Some(end) = &self.end else { return self.breaks(findings, Rule::TaskEnds, "no end") };
         match end.status() {
             "completed" => {
                 self.result(end, findings);
-                let missing = |step: &&String| !steps.contains_key(step.as_str());
-                for step in plan::steps(self.plan).iter().filter(missing) {
+                for step in steps(self.plan).filter(|step| !found.contains_key(step.as_str())) {
                     self.breaks(findings, self.rule(), &format!("step {step}: no effect"));
                 }
                 if is_compensated {

@@ -91,7 +91,7 @@ impl TaskScript {
         };
         let questions = questions(plan);
         // Only these plans have one question after the other.
-        let is_early = tool != TaskTool::Promoted && !plan.contains('b') && random.percent(15);
+        let is_early = tool != TaskTool::Promoted && !plan.contains(['b', 'o']) && random.percent(15);
         let visit = Visit {
             script: self,
             handle,

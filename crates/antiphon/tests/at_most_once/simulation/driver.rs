@@ -2,7 +2,7 @@
 
 use super::{
     super::*,
-    handler::{Ledger, Level, plan, planned},
+    handler::{FORGETFUL, Ledger, Level, plan, planned},
     process::{Fault, Process, ProcessStore},
     random::Random,
 };
@@ -33,6 +33,8 @@ pub(super) enum End {
     Complete,
     /// The server says that the effect of a step is unknown.
     Unknown,
+    /// The server says that the handler does not do what it did before.
+    Diverged,
     /// The call did not end.
     None(String),
 }
@@ -134,10 +136,11 @@ impl Driver {
             match Reaction::of(&reply) {
                 Reaction::Asked => {
                     state = reply["result"]["requestState"].as_str().map(str::to_owned);
-                    answers = answers_to(&reply, "a");
+                    answers = if self.plan == FORGETFUL { declines(&reply) } else { answers_to(&reply, "a") };
                 }
                 Reaction::Complete => return self.end = End::Complete,
                 Reaction::Unknown => return self.end = End::Unknown,
+                Reaction::Diverged => return self.end = End::Diverged,
                 Reaction::Again => {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     self.end = End::None(reply.to_string());
@@ -240,11 +243,20 @@ fn answers_to(reply: &Value, name: &str) -> Value {
     if answers.is_empty() { Value::Null } else { answers.into() }
 }
 
+/// Declines each question of a round.
+fn declines(reply: &Value) -> Value {
+    let mut answers = answers_to(reply, "a");
+    for answer in answers.as_object_mut().into_iter().flat_map(|answers| answers.values_mut()) {
+        *answer = json!({ "action": "decline" });
+    }
+    answers
+}
+
 /// Returns other answers to the same questions, or the same if there is no question.
 fn other(answers: &Value) -> Value {
     let mut changed = answers.clone();
     for answer in changed.as_object_mut().into_iter().flat_map(|answers| answers.values_mut()) {
-        let name = answer["content"]["name"].as_str().unwrap_or_default();
+        let Some(name) = answer["content"]["name"].as_str() else { continue };
         let name = match name.strip_prefix("other ") {
             Some(name) => name.to_owned(),
             None => format!("other {name}"),
@@ -259,6 +271,7 @@ enum Reaction {
     Asked,
     Complete,
     Unknown,
+    Diverged,
     Used,
     Again,
     Other,
@@ -270,6 +283,7 @@ impl Reaction {
             (Some("input_required"), _) => Self::Asked,
             (Some("complete"), _) if reply["result"]["isError"] != true => Self::Complete,
             (_, "outcome_unknown") => Self::Unknown,
+            (_, "flow_diverged") => Self::Diverged,
             (_, "used") => Self::Used,
             (_, "in_flight") => Self::Again,
             _ => Self::Other,

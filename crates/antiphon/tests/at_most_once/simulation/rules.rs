@@ -2,7 +2,7 @@
 
 use super::{
     driver::{Driver, End, Received},
-    handler::{Level, steps},
+    handler::{CHOICES, FORGETFUL, Level, choices, steps},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,15 @@ fn effects(driver: &Driver, broken: &mut Vec<String>) {
         if keys.iter().collect::<BTreeSet<_>>().len() > 1 {
             broken.push(format!("I1: {step} had effects with several keys"));
         }
+    }
+    for number in choices(&driver.plan) {
+        let acted = CHOICES.iter().filter(|choice| keys.contains_key(&format!("{choice}{number}"))).count();
+        if acted > 1 || acted == 0 && driver.end == End::Complete {
+            broken.push(format!("I1: {acted} branches of part {number} acted"));
+        }
+    }
+    if driver.plan == FORGETFUL && !keys.is_empty() {
+        broken.push("I1: a step ran without a question that was declined before".to_owned());
     }
     if driver.end == End::Complete {
         for step in steps(&driver.plan).iter().filter(|step| !keys.contains_key(*step)) {
@@ -62,7 +71,12 @@ fn replies(received: &[Received], broken: &mut Vec<String>) {
 /// I5: a call ends, and nobody loses an effect without a fault.
 fn end(driver: &Driver, broken: &mut Vec<String>) {
     match &driver.end {
+        End::Diverged if driver.plan == FORGETFUL => {}
+        end if driver.plan == FORGETFUL => {
+            broken.push(format!("I5: a handler that forgets a question came to {end:?}"));
+        }
         End::Complete => {}
+        End::Diverged => broken.push("I5: the call diverged".to_owned()),
         End::Unknown => {
             if !driver.had_fault {
                 broken.push("I5: the outcome is unknown, and nothing had a fault".to_owned());
