@@ -83,6 +83,8 @@ impl Evidence<'_> {
             Some(Outcome::Unknown) => "outcome_unknown".to_owned(),
             Some(Outcome::GaveUp(reason)) => format!("gave up after {reason}"),
             Some(Outcome::Refused(reason)) => format!("refused: {reason}"),
+            Some(Outcome::SessionError(_)) => "error in a session".to_owned(),
+            Some(Outcome::SessionLost) => "session lost".to_owned(),
         }
     }
 
@@ -216,6 +218,11 @@ impl Evidence<'_> {
             // Its leg has a result, and nobody waits for that: see `rivalries`.
             Some(Outcome::Refused(reason)) if reason == "used" && self.is_overtaken() => (),
             Some(Outcome::Refused(reason)) => self.breaks(findings, Rule::Ends, reason),
+            Some(Outcome::SessionError(text)) if self.effects.is_empty() || !invites(text) => (),
+            Some(Outcome::SessionError(text)) => {
+                self.breaks(findings, Rule::Ends, &format!("it invites to have the effects again: {text}"));
+            }
+            Some(Outcome::SessionLost) => (),
             None => self.breaks(findings, Rule::Ends, "no end"),
         }
     }
@@ -250,7 +257,7 @@ impl Evidence<'_> {
 
     /// The log of the fleet has each leg of the call under the call's one id.
     fn traced(&self, findings: &mut Findings) {
-        if !matches!(self.record.outcome, Some(Outcome::Result(_))) {
+        if !matches!(self.record.outcome, Some(Outcome::Result(_))) || self.record.in_session {
             return;
         }
         let missing: Vec<u32> =
@@ -262,6 +269,13 @@ impl Evidence<'_> {
             self.breaks(findings, Rule::Traces, &what);
         }
     }
+}
+
+/// Returns true if an error says that its request may be sent again.
+fn invites(text: &str) -> bool {
+    ["end the same request again", "end it again later", "end the first request again"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 /// Returns true for the first effect of a run after the pause of its process: its step had begun before.

@@ -32,6 +32,10 @@ pub(crate) enum Outcome {
     GaveUp(String),
     /// An error after which nobody can go on.
     Refused(String),
+    /// The error of a call in a session.
+    SessionError(String),
+    /// A session has ended before the reply came.
+    SessionLost,
 }
 
 /// A call.
@@ -40,6 +44,8 @@ pub(crate) struct CallRecord {
     pub(crate) life: Life,
     pub(crate) level: Level,
     pub(crate) plan: String,
+    /// True if the call is made in a session.
+    pub(crate) in_session: bool,
     pub(crate) outcome: Option<Outcome>,
     /// The number of the last leg, from 1.
     pub(crate) legs: u32,
@@ -87,6 +93,7 @@ impl History {
             life,
             level,
             plan: plan.to_owned(),
+            in_session: false,
             outcome: None,
             legs: 1,
             replies: BTreeMap::new(),

@@ -74,6 +74,7 @@ impl Load {
         match self {
             Self::Calls(history) => Script::Calls(person::Script {
                 seed,
+                fleet: Arc::clone(&fleet),
                 proxy: Arc::new(Proxy::new(fleet, Arc::clone(history) as _, seed, has_faults)),
                 history: Arc::clone(history),
                 plan: options.crash.then(|| "qss".to_owned()),

@@ -31,6 +31,7 @@ mod request;
 mod rows;
 mod schedule;
 mod server;
+mod session;
 mod store;
 mod store_server;
 mod task_findings;

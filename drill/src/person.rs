@@ -1,11 +1,13 @@
 //! A person: makes a call, answers its questions, sends requests again.
 
 use crate::{
+    fleet::Fleet,
     history::{History, Outcome, person_of},
     leg::Leg,
     plan::plan,
     proxy::{Lost, Proxy},
     random::Random,
+    session,
     tools::Level,
 };
 use serde_json::{Map, Value};
@@ -22,6 +24,7 @@ const IMPATIENT: Duration = Duration::from_millis(1200);
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) seed: u64,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) proxy: Arc<Proxy<Leg>>,
     pub(crate) history: Arc<History>,
     /// The plan of every call, if all have the same.
@@ -57,6 +60,9 @@ impl Settled {
 impl Script {
     /// Makes the call of this number.
     pub(crate) async fn call(&self, number: u64) {
+        if self.repeats && number % 6 == 5 {
+            return session::call(&self.fleet, &self.history, self.seed, number).await;
+        }
         let mut random = Random::new(self.seed, "person", number);
         let level = Level::ALL[usize::try_from(number % 3).unwrap_or_default()];
         let call = format!("c{number}");

@@ -118,8 +118,9 @@ fn words(rule: Rule, findings: &Findings) -> String {
 /// Returns the number of calls that are over, and of all calls. A call of `single_use` may end as unknown. What may diverge is a rule
 /// of its own.
 pub(crate) fn completed(findings: &Findings, level: Level) -> (u64, u64) {
-    let of_level = findings.outcomes.iter().filter(|((found, _), _)| *found == level);
-    of_level.fold((0, 0), |(done, all), ((_, word), count)| {
+    // A session is lost with its process.
+    let counts = |((found, word), _): &(&(Level, String), &u64)| *found == level && !word.contains("session");
+    findings.outcomes.iter().filter(counts).fold((0, 0), |(done, all), ((_, word), count)| {
         let is_over = word == "result" || word == "refused: flow_diverged" || level == Level::Once && word == "outcome_unknown";
         (done + if is_over { *count } else { 0 }, all + count)
     })

@@ -29,6 +29,7 @@ use std::{borrow::Cow, time::Duration};
 /// | `InFlight` | -32603 | `in_flight`, with `retryAfterMs` |
 /// | `OutcomeUnknown` | -32603 | `outcome_unknown`, with the step's key if it is known |
 /// | `Store` | -32603 | `store`, with `retryAfterMs` |
+/// | `NoClaim` | -32603 | `no_claim` |
 /// | `RecordLost` | -32603 | `outcome_unknown` |
 /// | `Again` | as the first reply | as the first reply |
 /// | `UrlsFirst` | -32042 | none; `elicitations` |
@@ -77,6 +78,8 @@ pub(crate) enum Refusal {
     OutcomeUnknown { step: Option<String> },
     /// The store of calls does not work now. Nothing has run, or the reply is not confirmed.
     Store,
+    /// The steps of the tool run at most once, and the request cannot be told from that of another caller. Nothing has run.
+    NoClaim,
     /// The error that the same request received before.
     Again(Box<ErrorObject>),
     /// URLs must be opened before the request is sent again, in a session whose version has this error.
@@ -101,6 +104,14 @@ pub(crate) enum StepsKept {
     /// They are in the record of a task, which is over.
     InTask,
 }
+
+/// What a caller does after an error, if steps have had their effects.
+pub(crate) const DO_NOT_REPEAT: &str =
+    "Do not send this again: look at what these steps did first; a new call repeats them";
+const GO_ON: &str = "The last requestState continues this call; a new call repeats these steps";
+const FIND_OUT: &str = "Find that out before you send it again";
+const OTHER_VERSION: &str = "This call began under another version of the tool";
+const NOT_STORED: &str = "The record of this request could not be stored: it is unknown what it has done";
 
 /// The text for a caller whose answer is not accepted.
 pub(crate) const NOT_APPROVER: &str =
@@ -144,14 +155,15 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal of a leg that is not run again. Sending the same request again is then of no use.
-    pub(crate) fn of_the_only_run(self) -> Self {
+    /// Returns the refusal of a leg that is not run again. Sending the same request again is then of no use. `had_effects` is true if
+    /// a step may have had an effect, and no later run finds it.
+    pub(crate) fn of_the_only_run(self, had_effects: bool) -> Self {
+        let is_temporary = matches!(self.cause(), Self::Store | Self::Codec);
         match self {
-            Self::AfterSteps { refusal, done, kept: StepsKept::Nowhere }
-                if matches!(*refusal, Self::Store | Self::Codec) =>
-            {
+            Self::AfterSteps { done, kept: StepsKept::Nowhere, .. } if is_temporary => {
                 Self::AfterSteps { refusal: Box::new(Self::RecordLost), done, kept: StepsKept::Nowhere }
             }
+            _ if is_temporary && had_effects => Self::RecordLost,
             refusal => refusal,
         }
     }
@@ -203,10 +215,8 @@ impl Refusal {
                 "The server cannot seal states at present: send the same request again later",
             )
             .with_data(json!({ "reason": "codec", "retryAfterMs": 1000 })),
-            Self::Version => ErrorObject::invalid_params(
-                "This call began under another version of the tool: start it again",
-            )
-            .with_data(reason("version")),
+            Self::Version => ErrorObject::invalid_params(format!("{OTHER_VERSION}: start it again"))
+                .with_data(reason("version")),
             Self::Diverged => ErrorObject::new(
                 ErrorCode::INTERNAL_ERROR,
                 "This call cannot continue: the tool now takes a different path",
@@ -219,7 +229,8 @@ impl Refusal {
                     .with_data(json!({ "reason": "step_failed", "step": path }))
             }
             Self::Used => ErrorObject::invalid_params(
-                "This requestState was used before, and the call has gone on: start it again",
+                "This call was continued with other answers, and its result went to whoever sent them: look at it before \
+                 you begin a new call",
             )
             .with_data(reason("used")),
             Self::InFlight { retry_after } => ErrorObject::new(
@@ -233,8 +244,13 @@ impl Refusal {
                 "The server's store does not work now: send the same request again later",
             )
             .with_data(json!({ "reason": "store", "retryAfterMs": 1000 })),
+            Self::NoClaim => {
+                let text = "The steps of this tool run once, which needs a caller who signs in, or a client that accepts a \
+                            result with state only: nothing was done";
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(reason("no_claim"))
+            }
             Self::RecordLost => {
-                let text = "The record of this request could not be stored, and the call cannot go on";
+                let text = format!("{NOT_STORED}. {FIND_OUT}");
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(reason("outcome_unknown"))
             }
             Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
@@ -253,19 +269,15 @@ impl Refusal {
         done: &[String],
         kept: StepsKept,
     ) -> ErrorObject {
+        let is_open = kept == StepsKept::InRecord && self.leaves_the_call_open();
         let text = match self {
-            Self::StepFailed { path, .. } if kept == StepsKept::Nowhere => {
-                format!("The step `{path}` failed for now")
-            }
+            Self::StepFailed { path, .. } if !is_open => format!("The step `{path}` failed for now"),
+            Self::Version => OTHER_VERSION.to_owned(),
+            Self::RecordLost => NOT_STORED.to_owned(),
+            Self::OutcomeUnknown { step } => unknown(step.as_deref()),
             _ => error.message.trim_end_matches('.').to_owned(),
         };
-        let next = match kept {
-            StepsKept::Nowhere => "Sending the first request again repeats these steps",
-            StepsKept::InRecord if self.leaves_the_call_open() => {
-                "The last requestState continues this call; a new call repeats these steps"
-            }
-            StepsKept::InRecord | StepsKept::InTask => "A new call repeats these steps",
-        };
+        let next = if is_open { GO_ON } else { DO_NOT_REPEAT };
         error.message = format!("{text}. {}. {next}.", completed(done));
         let mut data = error.data.take().unwrap_or_else(|| json!({}));
         if let Value::Object(members) = &mut data {
@@ -282,19 +294,21 @@ pub(crate) fn completed(done: &[String]) -> String {
 }
 
 fn outcome_unknown(step: Option<&str>) -> ErrorObject {
-    let (text, data) = match step {
-        Some(step) => (
-            format!(
-                "The server stopped while the step `{step}` ran: it is unknown whether the step had its effect"
-            ),
-            json!({ "reason": "outcome_unknown", "step": step }),
-        ),
-        None => (
-            "The server stopped while this request ran: it is unknown what it has done".to_owned(),
-            reason("outcome_unknown"),
-        ),
+    let data = match step {
+        Some(step) => json!({ "reason": "outcome_unknown", "step": step }),
+        None => reason("outcome_unknown"),
     };
+    let text = format!("{}. {FIND_OUT}", unknown(step));
     ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(data)
+}
+
+fn unknown(step: Option<&str>) -> String {
+    match step {
+        Some(step) => {
+            format!("The server stopped while the step `{step}` ran: it is unknown whether the step had its effect")
+        }
+        None => "The server stopped while this request ran: it is unknown what it has done".to_owned(),
+    }
 }
 
 /// Returns a time in milliseconds, from 100 to one minute.

@@ -27,7 +27,8 @@ impl ServerBuilder {
     ///
     /// The first request of a call has no state yet: it ends before its first new step, and the client sends the state
     /// back at once. A client that does not accept a result with [state only](Self::state_only) is protected by its
-    /// principal and the id of its request, for [`ClaimOptions::first_request_ttl`]; an anonymous one is not.
+    /// principal and the id of its request, for [`ClaimOptions::first_request_ttl`]; an anonymous one is refused before the
+    /// first line of the handler, as `no_claim`. In a session, a request is claimed by its session and its id.
     /// Default: `false`.
     #[must_use]
     pub fn single_use(mut self, on: bool) -> Self {

@@ -37,6 +37,8 @@ pub(crate) struct NewClaim {
     pub(crate) level: Level,
     /// True if steps run again whose process died.
     pub(crate) reruns: bool,
+    /// True if the same request can continue the leg. In a session it cannot: the answers are in the memory of this run.
+    pub(crate) continues: bool,
 }
 
 /// A claimed leg. Dropping its last reference gives the leg back, if no step of it has begun whose outcome is lost.
@@ -110,8 +112,11 @@ impl ClaimedLeg {
         if is_mutant("lease_not_renewed") {
             std::future::pending::<()>().await;
         }
+        // A session has several legs under one claim: the time since the last renewal counts.
+        let mut due = self.valid_until() - *lease / 3 * 2;
         loop {
-            tokio::time::sleep(*lease / 3).await;
+            tokio::time::sleep_until(due).await;
+            due = Instant::now() + *lease / 3;
             let begin = Instant::now();
             match store.renew(fence, *lease).await {
                 Ok(()) => {
@@ -132,9 +137,30 @@ impl ClaimedLeg {
         }
     }
 
+    fn valid_until(&self) -> Instant {
+        *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns true if the lease has not ended: no other run has taken the leg over.
     pub(super) fn has_lease(&self) -> bool {
-        Instant::now() < *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner)
+        Instant::now() < self.valid_until()
+    }
+
+    /// Returns the refusal of a run that lost its lease.
+    pub(crate) fn lost(&self) -> Refusal {
+        match self.claim.continues {
+            true => Refusal::InFlight { retry_after: Duration::from_secs(1) },
+            false => Refusal::OutcomeUnknown { step: None },
+        }
+    }
+
+    /// Returns true if a step may have had an effect, and no later run finds it.
+    pub(crate) fn has_effects_of_its_own(&self) -> bool {
+        !self.claim.continues && self.has_effects()
+    }
+
+    fn has_effects(&self) -> bool {
+        self.steps.load(Ordering::Relaxed) > 0 || self.is_interrupted.load(Ordering::Relaxed)
     }
 
     /// Commits the reply. Only then may it leave.
@@ -195,11 +221,13 @@ impl ClaimedLeg {
     }
 
     fn may_run_again(&self) -> bool {
-        let is_recorded = self.writes_ahead() || self.steps.load(Ordering::Relaxed) == 0;
         if is_mutant("release_after_step") {
             return true;
         }
-        is_recorded && !self.is_interrupted.load(Ordering::Relaxed)
+        match self.writes_ahead() && self.claim.continues {
+            true => !self.is_interrupted.load(Ordering::Relaxed),
+            false => !self.has_effects(),
+        }
     }
 }
 

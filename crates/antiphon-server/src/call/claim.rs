@@ -17,7 +17,7 @@ use crate::{
     settings::Level,
 };
 use antiphon_engine::StoredLeg;
-use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret, Principal};
+use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret};
 use antiphon_store::{
     CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written, mutant::is_mutant,
 };
@@ -106,14 +106,16 @@ async fn claim_row(
     .lease(claims.options.lease)
     .keep(row.keep());
     claims.sweep(seconds(server.clock.now()));
-    let may_take_over = level == Level::WriteAhead || leg.settings.rerun_after_crash;
+    // In a session, the answers are in the memory of the run: another one cannot go on.
+    let continues = leg.request.session.is_none();
+    let may_take_over = continues && (level == Level::WriteAhead || leg.settings.rerun_after_crash);
     let in_task = leg.caller.task.is_some();
     match granted(claims, request, may_take_over, in_task).await {
         Granted::Fresh(fence, claimed) => {
             let stored = match level {
                 // After the claim, so that no earlier run can append anything more.
-                Level::WriteAhead => stored_leg(server, &*claims.store, &fence, &row).await,
-                Level::SingleUse | Level::None => Ok(StoredLeg::default()),
+                Level::WriteAhead if continues => stored_leg(server, &*claims.store, &fence, &row).await,
+                Level::WriteAhead | Level::SingleUse | Level::None => Ok(StoredLeg::default()),
             };
             let stored = released_if_refused(claims, &fence, stored).await?;
             let call = match may_take_over && admitted.call().is_none() {
@@ -130,6 +132,7 @@ async fn claim_row(
                 row,
                 level,
                 reruns: leg.settings.rerun_after_crash,
+                continues,
             };
             Ok(ClaimResult::Run(Some(ClaimedLeg::new(claim, stored, call))))
         }
@@ -226,8 +229,8 @@ fn row(
 ) -> Result<Option<(Level, RowSeal)>, Refusal> {
     let leg = admitted.leg();
     let level = level(claims, admitted);
-    // In a session, the running handler is the only one.
-    if level == Level::None || leg.request.session.is_some() {
+    let is_unclaimed = leg.request.session.is_some() && is_mutant("session_not_claimed");
+    if level == Level::None || is_unclaimed {
         return Ok(None);
     }
     let principal = admitted.principal();
@@ -240,12 +243,9 @@ fn row(
             let key = CallKey::from_bytes(*call.id().as_bytes());
             RowSeal::new(&leg.binding(principal), (key, u32::from(call.leg()), print), keep)
         }
-        // The first request of a caller who cannot take state only. Without a principal, two callers could send the
-        // same bytes.
-        _ if !admitted.takes_state_only(server) => {
-            let Some(key) = principal.and_then(|principal| first_request(admitted, principal)) else {
-                return Ok(None);
-            };
+        // A request of a session, or the first request of a caller who cannot take state only.
+        _ if leg.request.session.is_some() || !admitted.takes_state_only(server) => {
+            let key = first_request(admitted)?;
             RowSeal::new(
                 &leg.binding(principal),
                 (key, 1, Fingerprint::from_bytes([0; 16])),
@@ -257,19 +257,29 @@ fn row(
     Ok(Some((level, row)))
 }
 
-/// Returns the key of a first request: a digest of the principal, the request's id and its content.
-fn first_request(admitted: &Admitted<'_>, principal: &Principal) -> Option<CallKey> {
+/// Returns the key of a first request: a digest of its session or principal, its id and its content.
+///
+/// > [2025-11-25] The request ID **MUST NOT** have been previously used by the requestor within the same session.
+fn first_request(admitted: &Admitted<'_>) -> Result<CallKey, Refusal> {
     let leg = admitted.leg();
     let secret = CallSecret::from_bytes(*b"a first request.");
-    let id = serde_json::to_string(&leg.request.id).ok()?;
-    let arguments = leg.arguments.map(RawValue::get);
-    let request = secret.request_digest(&leg.request.method, leg.target, arguments).ok()?.to_bytes();
-    let principal = match is_mutant("outcome_without_principal") {
-        true => [0; 16],
-        false => secret.principal_digest(principal).to_bytes(),
+    let internal = |fault: &dyn std::fmt::Display| {
+        tracing::error!(cause = %escaped(fault), "a first request cannot be named");
+        Refusal::Internal
     };
-    let all = [&principal[..], &request[..], id.as_bytes()].concat();
-    Some(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
+    let sender = match (&leg.request.session, admitted.principal()) {
+        (Some(session), _) => *session.key().map_err(|fault| internal(&fault))?.as_bytes(),
+        _ if is_mutant("outcome_without_principal") => [0; 16],
+        (None, Some(principal)) => secret.principal_digest(principal).to_bytes(),
+        // Two callers could send the same bytes.
+        (None, None) => return Err(Refusal::NoClaim),
+    };
+    let id = serde_json::to_string(&leg.request.id).map_err(|fault| internal(&fault))?;
+    let arguments = leg.arguments.map(RawValue::get);
+    let request = secret.request_digest(&leg.request.method, leg.target, arguments);
+    let request = request.map_err(|fault| internal(&fault))?.to_bytes();
+    let all = [&sender[..], &request[..], id.as_bytes()].concat();
+    Ok(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
 }
 
 /// The questions and the state of a stored round.

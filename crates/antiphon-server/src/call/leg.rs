@@ -24,7 +24,7 @@ use crate::{
 use antiphon_engine::{Leg as Engine, Purpose, Record};
 use antiphon_store::mutant::is_mutant;
 use serde_json::value::RawValue;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
 /// returns the handler's future. `claim` is the claim of the leg in the store, if it has one.
@@ -76,8 +76,11 @@ pub(crate) async fn run<T: Send + 'static>(
             // The call continues here: the handler is entered again.
             LegCarrier::Pushed(pushed) => {
                 // Boxed, because it would enlarge the future of every call.
-                let next = session.next(server, admitted, &pushed, round, *left);
-                input = Box::pin(next).await?;
+                let next = Box::pin(session.next(server, admitted, &pushed, round, *left));
+                input = match claim {
+                    None => next.await?,
+                    Some(claim) => Box::pin(claim.run(next)).await.ok_or_else(|| claim.lost())??,
+                };
             }
         }
     }
@@ -149,10 +152,7 @@ async fn enter<T: Send + 'static>(
     let mut result = match claim {
         None => (&mut in_flight).await,
         // Boxed, because it would enlarge the future of every call.
-        Some(claim) => match Box::pin(claim.run(&mut in_flight)).await {
-            Some(result) => result,
-            None => return Err(Refusal::InFlight { retry_after: Duration::from_secs(1) }),
-        },
+        Some(claim) => Box::pin(claim.run(&mut in_flight)).await.ok_or_else(|| claim.lost())?,
     };
     if checks {
         // The second run uses the handler's own concurrency permit.

@@ -8,7 +8,7 @@ use crate::{
     at_most_once::ClaimedLeg,
     call::{DriveResult, Round, result::LegResult},
     clock::seconds,
-    refusal::{Refusal, StepsKept, completed},
+    refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed},
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
@@ -78,7 +78,7 @@ pub(crate) fn settle<T>(
                 false => {
                     let done = completed(&done);
                     Some(format!(
-                        "The tool {target} failed; the reason is in the server's log. {done}. A new call repeats these steps."
+                        "The tool {target} failed; the reason is in the server's log. {done}. {DO_NOT_REPEAT}."
                     ))
                 }
             })
@@ -111,7 +111,10 @@ fn failed<T>(
         let requests = InputRequests::new();
         return Ok(LegEnd::Leaves(Round { requests, by_hand: None }, left));
     }
-    let refusal = refuse(server, target, stop, call);
+    let refusal = match (stop, claim) {
+        (StopReason::TakenOver, Some(claim)) => claim.lost(),
+        (stop, _) => refuse(server, target, stop, call),
+    };
     // In a session no state has left the server: a new call repeats all steps.
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
     let is_lost = is_over || !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();

@@ -373,7 +373,7 @@ fn finish<'a, T: HasMeta + Serialize + SessionResult + Send + 'a>(
             match result {
                 Ok(result) => committed(server, request, &claim, result).await,
                 Err(refusal) => {
-                    let refusal = refusal.of_the_only_run();
+                    let refusal = refusal.of_the_only_run(claim.has_effects_of_its_own());
                     refused_after_claim(&claim, &refusal).await?;
                     Err(refusal)
                 }

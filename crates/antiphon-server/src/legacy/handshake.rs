@@ -16,7 +16,7 @@ use antiphon_wire::{
 use futures_util::task::AtomicWaker;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The members of `initialize` that are used here. A client that omits its name is served too.
 #[derive(Deserialize)]
@@ -124,6 +124,7 @@ impl Server {
             asks,
             has_tasks,
             client_info: client_info.map(ToOwned::to_owned),
+            key: OnceLock::new(),
             principal,
             subscription,
             state: Mutex::new(State { permit, ..State::default() }),

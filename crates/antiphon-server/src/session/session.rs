@@ -8,7 +8,7 @@ use crate::{
     session::sessions::{Sessions, UrlSession},
     subscribe::registry::SubscriptionHandle,
 };
-use antiphon_seal::Digest;
+use antiphon_seal::{CallId, Digest, EntropyError};
 use antiphon_store::TaskKey;
 use antiphon_wire::{
     AskSupport, CancelledParams, ElicitRequest, ErrorObject, FieldKind, FormField, InputRequest, LogLevel,
@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     /// True if the server declared tasks in the handshake.
     pub(crate) has_tasks: bool,
     pub(crate) client_info: Option<Box<RawValue>>,
+    /// A random key, for the rows of its requests in the store. Made when it is needed.
+    pub(crate) key: OnceLock<CallId>,
     /// The digest of the principal who opened the session.
     pub(crate) principal: Option<Digest>,
     /// The subscription of the session; `None` without a stream for notifications.
@@ -111,6 +113,15 @@ impl Session {
                 self.0.version.has_multiple_choice() || !requested_schema.fields().iter().any(is_list);
         }
         asks.missing(request.needs())
+    }
+
+    /// Returns a key that no other session has.
+    pub(crate) fn key(&self) -> Result<CallId, EntropyError> {
+        if let Some(key) = self.0.key.get() {
+            return Ok(*key);
+        }
+        let key = CallId::random()?;
+        Ok(*self.0.key.get_or_init(|| key))
     }
 
     /// Returns true if the server declared tasks in the handshake.

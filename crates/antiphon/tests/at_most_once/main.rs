@@ -17,6 +17,7 @@ mod postgres_server;
 mod programs;
 
 mod build;
+mod in_session;
 mod journal;
 mod keeping;
 mod sealed;

@@ -213,11 +213,23 @@ async fn a_step_that_cannot_be_in_the_servers_transaction_is_refused<D: Database
     });
     refused(&ToolCall::new(json!({})).leg(&none.server, Value::Null).await, "write_ahead");
     let anonymous = Instance::new(&database, &script, |builder| builder.state_only(|_| false)).await;
-    refused(&ToolCall::new(json!({})).leg(&anonymous.server, Value::Null).await, "anonymous");
-    let claims = Instance::new(&database, &script, |builder| builder).await;
-    let mut session = InSession::newest(&claims.server).await;
-    refused(&session.asks(1, "tools/call", json!({"name": "t", "arguments": {}})).await, "session");
+    refused(&ToolCall::new(json!({})).leg(&anonymous.server, Value::Null).await, "a caller who signs in");
     assert_eq!((database.orders().await, script.runs()), (0, 0));
+}
+
+/// Each request of a session is claimed: what was paid before the transaction is paid once.
+async fn a_session_has_the_transaction_too<D: Database>(database: D) {
+    let script = Arc::new(Script::default());
+    let claims = Instance::new(&database, &script, |builder| builder).await;
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let before = database.orders().await;
+        let mut session = InSession::open(&claims.server, version, json!({})).await;
+        for _ in 0..2 {
+            let reply = session.asks(1, "tools/call", json!({"name": "t", "arguments": {}})).await;
+            assert_eq!(result_text(&reply), format!("order {}", before + 1), "{version}: {reply}");
+        }
+        assert_eq!(database.orders().await, before + 1, "{version}");
+    }
 }
 
 /// A client that accepts no state only is known by its principal and the id of its request.
@@ -323,6 +335,7 @@ on_both! {
     a_run_that_was_taken_over_writes_nothing,
     two_deliveries_at_once_have_one_effect,
     a_step_that_cannot_be_in_the_servers_transaction_is_refused,
+    a_session_has_the_transaction_too,
     a_first_request_of_a_known_client_is_claimed_too,
     such_a_step_is_a_step_like_others,
 }

@@ -13,6 +13,8 @@ use std::{
 pub(crate) enum Carrier {
     Sealed,
     Pushed,
+    /// In a session, with `write_ahead` on a store in memory.
+    PushedMemory,
     /// In requests, with `write_ahead` on a store in memory.
     Memory,
     /// The same on SQLite.
@@ -36,6 +38,10 @@ pub(crate) struct Case {
 }
 
 impl Carrier {
+    pub(crate) fn is_pushed(self) -> bool {
+        matches!(self, Self::Pushed | Self::PushedMemory)
+    }
+
     pub(crate) fn is_task(self) -> bool {
         matches!(self, Self::TaskMemory | Self::TaskSqlite)
     }
@@ -86,7 +92,7 @@ impl Case {
     /// Returns `true` if each leg can be predicted as long as the world does not change.
     pub(crate) fn is_exact(&self) -> bool {
         // In a session a handler may meet two worlds within one request.
-        let has_one_world = self.carrier != Carrier::Pushed || self.moves.iter().all(|one| one.world == 0);
+        let has_one_world = !self.carrier.is_pushed() || self.moves.iter().all(|one| one.world == 0);
         self.program.is_exact() && has_one_world
     }
 }

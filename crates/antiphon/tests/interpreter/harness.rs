@@ -168,7 +168,7 @@ pub(crate) fn one(case: &Case) -> Result<CaseRun, String> {
         let checked = async {
             match case.carrier {
                 Carrier::Sealed => sealed::check(case, Arc::clone(&trace)).await,
-                Carrier::Pushed => pushed::check(case, Arc::clone(&trace)).await,
+                Carrier::Pushed | Carrier::PushedMemory => pushed::check(case, Arc::clone(&trace)).await,
                 _ => stored::check(case, Arc::clone(&trace)).await,
             }
         };

@@ -34,7 +34,7 @@ mod user;
 #[path = "../common/mortal.rs"]
 mod mortal;
 
-use case::Carrier::{Memory, Pushed, Sealed, Sqlite, TaskMemory, TaskSqlite};
+use case::Carrier::{Memory, Pushed, PushedMemory, Sealed, Sqlite, TaskMemory, TaskSqlite};
 use generate::{Family, Shape};
 use harness::programs;
 
@@ -74,7 +74,9 @@ family! {
     sessions: 10, Family { carriers: &[Pushed], ..ASKS };
     sessions_with_other_waiting: 5, Family { carriers: &[Pushed], ..WAITS };
     sessions_with_failures: 5, Family { carriers: &[Pushed], ..FAILS };
+    sessions_with_a_store: 10, Family { carriers: &[PushedMemory], ..FAILS };
     by_hand: 5, Family { shape: Shape::ByHand, carriers: &[Sealed, Pushed], ..ASKS };
+    by_hand_in_sessions_with_a_store: 5, Family { shape: Shape::ByHand, carriers: &[PushedMemory], ..FAILS };
     by_hand_with_changes_and_failures: 5, Family { shape: Shape::ByHand, carriers: &[Sealed, Pushed], changes: true, ..FAILS };
     resolvers: 5, Family { shape: Shape::Resolved, carriers: &[Sealed, Pushed], ..ASKS };
     stored: 20, STORED;

@@ -1,13 +1,13 @@
 //! A client of 2025-11-25: what is awaited is sent on its session at once, and the handler waits.
 
 use crate::{
-    case::{Case, Move, MoveKind},
+    case::{Carrier, Case, Move, MoveKind},
     checks::{Allowance, Consents, effects, ended},
     outcome::Facts,
     reference::{Leg, Plain},
     reply::{ShownAsk, answer, misfit, shown},
     sealed::CallEnd,
-    shapes::{instance, tool_of},
+    shapes::{instance, instance_with_store, tool_of},
     trace::{LegTrace, Scene, Trace, on_scene},
     tree::Program,
     user::in_words,
@@ -49,7 +49,10 @@ impl Session {
     async fn open(case: &Case, number: usize, scene: Arc<Scene>) -> Result<Self, String> {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(theirs);
-        let server = instance(0, case.server).clone();
+        let server = match case.carrier {
+            Carrier::PushedMemory => instance_with_store(case.server),
+            _ => instance(0, case.server).clone(),
+        };
         let serving = tokio::spawn(async move {
             // What ends it is seen by the client.
             drop(on_scene(scene, serve_streams(input, output, server)).await);

@@ -12,7 +12,8 @@ use crate::{
 use antiphon::{
     Result as Outcome, resolver,
     seal::{KeyRing, SecretKey},
-    server::{Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, Tool},
+    server::{Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, ServerBuilder, Tool},
+    store::{MemoryStore, Micros, StoreClock},
     tool,
     wire::AskSupport,
 };
@@ -38,10 +39,10 @@ pub(crate) const TIMES_ASKED: u8 = 3;
 type Instances = LazyLock<Vec<Server>>;
 
 /// Instances that share nothing but their keys.
-static USUAL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Usual)).collect());
-static SMALL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Small)).collect());
-static CHECKED: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Checked)).collect());
-static STRICT: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Strict)).collect());
+static USUAL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Usual, |it| it)).collect());
+static SMALL: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Small, |it| it)).collect());
+static CHECKED: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Checked, |it| it)).collect());
+static STRICT: Instances = LazyLock::new(|| (0..3).map(|_| server(ServerKind::Strict, |it| it)).collect());
 
 /// The nth instance.
 pub(crate) fn instance(number: usize, kind: ServerKind) -> &'static Server {
@@ -54,6 +55,14 @@ pub(crate) fn instance(number: usize, kind: ServerKind) -> &'static Server {
     &servers[number % servers.len()]
 }
 
+/// An instance with a store of its own, which stores each step ahead.
+pub(crate) fn instance_with_store(kind: ServerKind) -> Server {
+    let begun = tokio::time::Instant::now();
+    let clock = StoreClock::from_fn(move || Micros::new(1_800_000_000_000_000).after(begun.elapsed()));
+    let store = MemoryStore::new().clock(clock);
+    server(kind, |builder| builder.store(store).single_instance(true).write_ahead(true))
+}
+
 /// The tool that runs such a program.
 pub(crate) fn tool_of(program: &Program) -> &'static str {
     match program {
@@ -63,7 +72,7 @@ pub(crate) fn tool_of(program: &Program) -> &'static str {
     }
 }
 
-fn server(kind: ServerKind) -> Server {
+fn server(kind: ServerKind, change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
     let limits = Limits::default()
         .legs(1000)
         .state_only(if kind == ServerKind::Small { 2 } else { 200 })
@@ -85,16 +94,15 @@ fn server(kind: ServerKind) -> Server {
         reply.unwrap_or_else(|| Reply::Complete(spins()))
     });
     let ring = KeyRing::new(vec![SecretKey::from_bytes([7; 32])]).unwrap();
-    Server::builder("programs", "1")
+    let builder = Server::builder("programs", "1")
         .tool(awaits.needs(AskSupport::FORM))
         .tool(by_hand.needs(AskSupport::FORM))
         .tool(resolved)
         .keys(ring)
         .limits(limits)
         .replay_check(if kind == ServerKind::Checked { ReplayCheck::Always } else { ReplayCheck::Off })
-        .on_replay_fault(|fault| Scene::here().trace.wrong(format!("when it is replayed: {fault}")))
-        .build()
-        .unwrap()
+        .on_replay_fault(|fault| Scene::here().trace.wrong(format!("when it is replayed: {fault}")));
+    change(builder).build().unwrap()
 }
 
 fn spins() -> String {

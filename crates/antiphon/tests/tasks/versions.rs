@@ -206,7 +206,7 @@ fn a_newer_version_continues_as_it_says() {
         longer: "build check Anna publish announce", ["build", "check", "publish", "announce"];
         // The answer belongs to a question that is not asked any more: a new one has a new key.
         reworded: r#"asks ["name~2"]"#, ["build", "check"];
-        rejects: "\"version\" \"This call began under another version of the tool: start it again. Completed before that: `build`, `check`. A new call repeats these steps.\"", ["build", "check"];
+        rejects: "\"version\" \"This call began under another version of the tool. Completed before that: `build`, `check`. Do not send this again: look at what these steps did first; a new call repeats them.\"", ["build", "check"];
         restarts: r#"asks ["name~2"]"#, ["build", "check", "compile"];
         diverges: "\"flow_diverged\"", ["build", "check"];
         diverges_in_a_set: "\"flow_diverged\"", ["build", "check"];

@@ -279,7 +279,7 @@ async fn keys_are_visible_ascii_without_slash_and_number_sign() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_of_a_call_stands_inside_of_a_step() {
     let words = |what: &'static str| [what, "inside of the step `outer`"];
     let ask = tool!(|ctx| {

@@ -75,9 +75,7 @@ impl Ctx {
     /// The body must not commit, roll back, or keep the transaction. It has at most the store's time limit, 5 seconds by default.
     /// Use it for statements only: an effect outside of the database is not rolled back.
     ///
-    /// A request without a claim cannot run such a step, and ends with an error whose cause is in the log: without
-    /// `write_ahead`, in a session of an earlier revision, and on the first request of an anonymous client that does not accept
-    /// state only.
+    /// Without `write_ahead`, or with another store, a request ends with an error whose cause is in the log.
     #[track_caller]
     pub fn in_transaction<'a, S, T, F, R>(
         &'a self,
@@ -166,9 +164,7 @@ fn claimed(ctx: &Ctx, site: CallSite, store: Option<StoreIdentity>) -> Result<&A
     let claimed = match ctx.leg_runtime().claim() {
         Some(claim) => claim.fence_in(store).map(|_fence| claim),
         None => Err(
-            "a step in a transaction needs a request that is claimed: set `write_ahead` on the server or on the tool; a \
-             session of an earlier revision, and the first request of an anonymous client that does not accept state only, \
-             cannot be claimed",
+            "a step in a transaction needs a request that is claimed: set `write_ahead` on the server or on the tool",
         ),
     };
     claimed.map_err(|fault| NoOutcome::NotBegun(StopReason::Author(format!("{fault}, at {site}"))))
