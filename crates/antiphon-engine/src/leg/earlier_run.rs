@@ -98,7 +98,12 @@ impl Leg {
         true
     }
 
+    /// Wakes the steps that begin again. Steps that began beside them are reached first: in a set of futures, the outcome of one may
+    /// lead to code that does not poll the others.
     fn release_interrupted(&mut self) -> bool {
+        if !self.history.is_replayed() {
+            return false;
+        }
         let released = std::mem::take(&mut self.interrupted);
         for id in &released {
             if let Some(SlotState::Step { phase: StepPhase::Interrupted { may_begin, .. }, .. }) =

@@ -163,8 +163,17 @@ impl ClaimedLeg {
         self.steps.load(Ordering::Relaxed) > 0 || self.is_interrupted.load(Ordering::Relaxed)
     }
 
-    /// Commits the reply. Only then may it leave.
+    /// Commits the reply. Only then may it leave. In a session it leaves in any case: no other run can have another one, and the client
+    /// would not get it by sending the request again.
     pub(crate) async fn commit(&self, reply: &StoredReply) -> Result<(), Refusal> {
+        match self.committed(reply).await {
+            // The cause is in the log.
+            Err(_) if !self.claim.continues => Ok(()),
+            committed => committed,
+        }
+    }
+
+    async fn committed(&self, reply: &StoredReply) -> Result<(), Refusal> {
         self.settled.store(true, Ordering::Relaxed);
         let server = &self.claim.server;
         let sealed = self.claim.row.seal_reply(&server.sealing.sealer(), reply, server.clock.now()).map_err(

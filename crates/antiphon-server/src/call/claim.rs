@@ -21,7 +21,7 @@ use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret};
 use antiphon_store::{
     CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written, mutant::is_mutant,
 };
-use antiphon_wire::{InputRequests, escaped};
+use antiphon_wire::{InputRequests, escaped, method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
@@ -245,7 +245,11 @@ fn row(
         }
         // A request of a session, or the first request of a caller who cannot take state only.
         _ if leg.request.session.is_some() || !admitted.takes_state_only(server) => {
-            let key = first_request(admitted)?;
+            let Some(key) = first_request(admitted)? else {
+                // A prompt and a resource are read.
+                let is_read = &*leg.request.method != method::TOOLS_CALL;
+                return if is_read { Ok(None) } else { Err(Refusal::NoClaim) };
+            };
             RowSeal::new(
                 &leg.binding(principal),
                 (key, 1, Fingerprint::from_bytes([0; 16])),
@@ -257,10 +261,10 @@ fn row(
     Ok(Some((level, row)))
 }
 
-/// Returns the key of a first request: a digest of its session or principal, its id and its content.
+/// Returns the key of a first request: a digest of its session or principal, its id and its content. An anonymous one has none.
 ///
 /// > [2025-11-25] The request ID **MUST NOT** have been previously used by the requestor within the same session.
-fn first_request(admitted: &Admitted<'_>) -> Result<CallKey, Refusal> {
+fn first_request(admitted: &Admitted<'_>) -> Result<Option<CallKey>, Refusal> {
     let leg = admitted.leg();
     let secret = CallSecret::from_bytes(*b"a first request.");
     let internal = |fault: &dyn std::fmt::Display| {
@@ -272,14 +276,14 @@ fn first_request(admitted: &Admitted<'_>) -> Result<CallKey, Refusal> {
         _ if is_mutant("outcome_without_principal") => [0; 16],
         (None, Some(principal)) => secret.principal_digest(principal).to_bytes(),
         // Two callers could send the same bytes.
-        (None, None) => return Err(Refusal::NoClaim),
+        (None, None) => return Ok(None),
     };
     let id = serde_json::to_string(&leg.request.id).map_err(|fault| internal(&fault))?;
     let arguments = leg.arguments.map(RawValue::get);
     let request = secret.request_digest(&leg.request.method, leg.target, arguments);
     let request = request.map_err(|fault| internal(&fault))?.to_bytes();
     let all = [&sender[..], &request[..], id.as_bytes()].concat();
-    Ok(CallKey::from_bytes(secret.fingerprint(&all).to_bytes()))
+    Ok(Some(CallKey::from_bytes(secret.fingerprint(&all).to_bytes())))
 }
 
 /// The questions and the state of a stored round.

@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout};
 
 /// The lease of a claim: the shortest for steps that may go on for five seconds.
 const LEASE: Duration = Duration::from_secs(10);
-/// The time for which the client waits for a reply. A claim is waited for by less.
-const PATIENCE: Duration = Duration::from_secs(7);
+/// The time for which the client waits for a reply: longer than a claim is waited for, and than the bounded waits of a leg.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// The deliveries with faults. Those behind them show that the call can end.
 const FAULTY: usize = 25;
 /// The deliveries in which every call ends.
