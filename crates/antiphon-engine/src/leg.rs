@@ -76,6 +76,8 @@ pub struct Leg {
     ended: Vec<SlotId>,
     /// Steps that have begun in an earlier run, and begin again when the handler is idle.
     interrupted: Vec<SlotId>,
+    /// True if these do not wait any more for other steps of earlier runs that the handler has not reached.
+    gives_up_earlier_steps: bool,
     /// New steps that begin when the handler is idle.
     held: Vec<SlotId>,
     /// New steps that begin when a running step has ended and its reserved space is free.
@@ -254,6 +256,7 @@ impl Leg {
             after_replay: Vec::new(),
             ended: Vec::new(),
             interrupted: Vec::new(),
+            gives_up_earlier_steps: false,
             held: Vec::new(),
             held_for_space: Vec::new(),
             held_in_select: Vec::new(),

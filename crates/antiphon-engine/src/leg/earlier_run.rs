@@ -76,9 +76,19 @@ impl Leg {
     }
 
     /// Lets futures continue that waited until the handler is idle: outcomes of earlier runs, then steps that such runs have begun, then
-    /// new steps. Returns `true` if there are any.
-    pub(super) fn release_waiting(&mut self) -> bool {
-        self.release_ended() || self.release_interrupted() || self.release_steps()
+    /// new steps. Returns `true` if there are any. `may_reach` is true if other code may still reach more.
+    pub(super) fn release_waiting(&mut self, may_reach: bool) -> bool {
+        let waits = may_reach && self.waits_for_earlier_steps();
+        !waits && (self.release_ended() || self.release_interrupted()) || self.release_steps()
+    }
+
+    /// Returns `true` if a step of an earlier run waits until the handler has reached the others. In a set of futures, the outcome of
+    /// one may lead to code that does not poll the rest, which then could not be reached any more.
+    pub(super) fn waits_for_earlier_steps(&self) -> bool {
+        !self.gives_up_earlier_steps
+            && !(self.ended.is_empty() && self.interrupted.is_empty())
+            && self.history.is_replayed()
+            && self.history.has_unreplayed_steps()
     }
 
     /// Wakes the step that the handler has reached and that was the first to end in an earlier run. Returns `true` if there is one.
@@ -98,8 +108,7 @@ impl Leg {
         true
     }
 
-    /// Wakes the steps that begin again. Steps that began beside them are reached first: in a set of futures, the outcome of one may
-    /// lead to code that does not poll the others.
+    /// Wakes the steps that begin again.
     fn release_interrupted(&mut self) -> bool {
         if !self.history.is_replayed() {
             return false;

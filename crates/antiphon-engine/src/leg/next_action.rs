@@ -102,7 +102,7 @@ impl Leg {
         }
         // The handler is idle and has taken every answer. Now new steps begin.
         self.poll.self_wakes = 0;
-        if self.release_waiting() {
+        if self.release_waiting(waker_state == WakerState::Held) {
             return NextAction::PollAgain;
         }
         self.at_rest(tracker, waker_state, has_probed, waited)
@@ -116,7 +116,7 @@ impl Leg {
         }
         self.poll.self_wakes += 1;
         let is_noisy = self.poll.self_wakes > BUSY_POLLS;
-        if is_noisy && self.release_waiting() {
+        if is_noisy && self.release_waiting(true) {
             self.poll.self_wakes = 0;
             return NextAction::PollAgain;
         }
@@ -253,6 +253,9 @@ impl Leg {
 
     /// Returns the reason of a bounded wait for other code, if no question leaves: that code may reach what is missing.
     fn waits_for(&self) -> Option<GraceReason> {
+        if self.waits_for_earlier_steps() {
+            return Some(GraceReason::Divergence);
+        }
         let is_blocked = self.slots.asking() == 0
             && (self.unresolved > 0 || !self.held.is_empty() && self.blocks_new_steps());
         if self.waits_for_entry() || (!is_blocked && self.awaited_abandoned_steps > 0) {
@@ -269,6 +272,10 @@ impl Leg {
         match reason {
             GraceReason::Ask | GraceReason::Replay => {
                 self.skip_next();
+                NextAction::PollAgain
+            }
+            GraceReason::Refusal | GraceReason::Divergence if self.waits_for_earlier_steps() => {
+                self.gives_up_earlier_steps = true;
                 NextAction::PollAgain
             }
             // The held step may belong to the code that holds the waker, as in a set of futures.
@@ -295,7 +302,7 @@ impl Leg {
                 return true;
             }
         }
-        self.wake_replayed() || self.poll.poll_again || self.release_waiting()
+        self.wake_replayed() || self.poll.poll_again || self.release_waiting(false)
     }
 
     /// Returns a number that changes when the handler makes progress for which this bounded wait begins again.
