@@ -188,7 +188,11 @@ impl Run<'_> {
     }
 
     /// Runs all, and has the effect of the first one that ends.
-    async fn first_acts(&self, mut steps: impl Stream<Item = Result<usize>> + Unpin, number: u32) -> Result<()> {
+    async fn first_acts(
+        &self,
+        mut steps: impl Stream<Item = Result<usize>> + Unpin,
+        number: u32,
+    ) -> Result<()> {
         let mut is_first = true;
         while let Some(choice) = steps.next().await {
             let choice = choice?;

@@ -18,7 +18,9 @@ pub(crate) fn plan(random: &mut Random) -> String {
     for _ in 0..rounds {
         let between = ["s", "j", "w", "c", "r", "ss", "f", "h", "u", ""];
         plan.push_str(between[usize::try_from(random.below(10)).unwrap_or_default()]);
-        plan.push(['b', 'b', 'i', 'q', 'q', 'q', 'q', 'q'][usize::try_from(random.below(8)).unwrap_or_default()]);
+        plan.push(
+            ['b', 'b', 'i', 'q', 'q', 'q', 'q', 'q'][usize::try_from(random.below(8)).unwrap_or_default()],
+        );
     }
     // The effect behind the last answer. One in ten takes longer than the lease.
     plan.push(if random.percent(10) { 'l' } else { 's' });

@@ -121,7 +121,9 @@ pub(crate) fn completed(findings: &Findings, level: Level) -> (u64, u64) {
     // A session is lost with its process.
     let counts = |((found, word), _): &(&(Level, String), &u64)| *found == level && !word.contains("session");
     findings.outcomes.iter().filter(counts).fold((0, 0), |(done, all), ((_, word), count)| {
-        let is_over = word == "result" || word == "refused: flow_diverged" || level == Level::Once && word == "outcome_unknown";
+        let is_over = word == "result"
+            || word == "refused: flow_diverged"
+            || level == Level::Once && word == "outcome_unknown";
         (done + if is_over { *count } else { 0 }, all + count)
     })
 }

@@ -49,7 +49,8 @@ pub(crate) async fn call(fleet: &Fleet, history: &Arc<History>, seed: u64, numbe
         record.in_session = true;
         record.processes.insert(process);
     });
-    let leg = Leg { person: person_of(&call), call, level, plan, number: 0, state: None, answers: Value::Null };
+    let leg =
+        Leg { person: person_of(&call), call, level, plan, number: 0, state: None, answers: Value::Null };
     let made = tokio::time::timeout(LIMIT, made(address, history, &leg, &mut random)).await;
     let outcome = match made {
         Ok(Ok(outcome)) => outcome,
@@ -58,7 +59,12 @@ pub(crate) async fn call(fleet: &Fleet, history: &Arc<History>, seed: u64, numbe
     history.ended(&leg, outcome);
 }
 
-async fn made(address: SocketAddr, history: &Arc<History>, leg: &Leg, random: &mut Random) -> Result<Outcome> {
+async fn made(
+    address: SocketAddr,
+    history: &Arc<History>,
+    leg: &Leg,
+    random: &mut Random,
+) -> Result<Outcome> {
     let session = Arc::new(Session::open(address, leg.person.clone()).await?);
     let arguments = json!({ "call": leg.call, "plan": leg.plan });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -86,7 +92,9 @@ async fn made(address: SocketAddr, history: &Arc<History>, leg: &Leg, random: &m
             let text = message["result"]["content"][0]["text"].as_str();
             return Ok(match text {
                 Some(text) if message["result"]["isError"] != true => Outcome::Result(text.to_owned()),
-                text => Outcome::SessionError(text.map_or_else(|| message["error"].to_string(), str::to_owned)),
+                text => {
+                    Outcome::SessionError(text.map_or_else(|| message["error"].to_string(), str::to_owned))
+                }
             });
         }
     }
@@ -118,10 +126,10 @@ impl Session {
             .header("accept", "application/json, text/event-stream")
             .header("x-person", &self.person);
         if !self.id.is_empty() {
-            request =
-                request.header("mcp-session-id", &self.id).header("mcp-protocol-version", "2025-11-25");
+            request = request.header("mcp-session-id", &self.id).header("mcp-protocol-version", "2025-11-25");
         }
-        let response = sender.send_request(request.body(Full::new(Bytes::from(message.to_string())))?).await?;
+        let response =
+            sender.send_request(request.body(Full::new(Bytes::from(message.to_string())))?).await?;
         Ok(Messages { response, buffer: Vec::new() })
     }
 }

@@ -305,7 +305,9 @@ fn outcome_unknown(step: Option<&str>) -> ErrorObject {
 fn unknown(step: Option<&str>) -> String {
     match step {
         Some(step) => {
-            format!("The server stopped while the step `{step}` ran: it is unknown whether the step had its effect")
+            format!(
+                "The server stopped while the step `{step}` ran: it is unknown whether the step had its effect"
+            )
         }
         None => "The server stopped while this request ran: it is unknown what it has done".to_owned(),
     }

@@ -5,7 +5,17 @@ use crate::tools::TaskTool;
 
 /// The plans of tasks from the beginning. One in seven has a step that takes longer than the lease.
 const REQUIRED: [&str; 11] = [
-    "sqssqss", "ssqjqs", "sbsjs", "pspss", "sqcssqcss", "spssqs", "sqlsqss", "sos", "sqriu", "iqfs", "sqhqr",
+    "sqssqss",
+    "ssqjqs",
+    "sbsjs",
+    "pspss",
+    "sqcssqcss",
+    "spssqs",
+    "sqlsqss",
+    "sos",
+    "sqriu",
+    "iqfs",
+    "sqhqr",
 ];
 /// The plans of calls that become tasks after their first round.
 const PROMOTED: [&str; 6] = ["sqtssqss", "qtsjsqs", "sqtspss", "sqsctssqs", "sqmrs", "qtofs"];

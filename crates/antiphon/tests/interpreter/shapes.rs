@@ -12,7 +12,9 @@ use crate::{
 use antiphon::{
     Result as Outcome, resolver,
     seal::{KeyRing, SecretKey},
-    server::{Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, ServerBuilder, Tool},
+    server::{
+        Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, ServerBuilder, Tool,
+    },
     store::{MemoryStore, Micros, StoreClock},
     tool,
     wire::AskSupport,

@@ -129,16 +129,18 @@ impl Run<'_> {
                 answers.push_str(&one?);
                 answers.push_str(&two?);
             }
-            b'w' => match self.ctx.select(("w", number), (self.ask("v", number), self.step("j", number))).await {
-                Winner::A(answer) => {
-                    answers.push_str(&answer?);
-                    self.step("A", number).await?;
+            b'w' => {
+                match self.ctx.select(("w", number), (self.ask("v", number), self.step("j", number))).await {
+                    Winner::A(answer) => {
+                        answers.push_str(&answer?);
+                        self.step("A", number).await?;
+                    }
+                    Winner::B(ended) => {
+                        ended?;
+                        self.step("B", number).await?;
+                    }
                 }
-                Winner::B(ended) => {
-                    ended?;
-                    self.step("B", number).await?;
-                }
-            },
+            }
             b'r' => {
                 let first = async {
                     self.step("j", number).await?;
@@ -164,7 +166,8 @@ impl Run<'_> {
                 self.first_acts(stream::iter(steps).buffer_unordered(2), number).await?;
             }
             b'p' => {
-                let (answer, ended) = tokio::join!(self.ask("q", number), self.behind_wait(("s", ""), number));
+                let (answer, ended) =
+                    tokio::join!(self.ask("q", number), self.behind_wait(("s", ""), number));
                 ended?;
                 answers.push_str(&answer?);
             }
