@@ -28,11 +28,12 @@ drill=$(mktemp)
 trap 'rm -f "$drill"' EXIT
 cp "${CARGO_TARGET_DIR:-target}/debug/drill" "$drill"
 chmod +x "$drill"
-calls="" tasks="" stores=""
+calls="" tasks="" stores="" random=""
 if [ "$store" != dbos ]; then
     calls=$(programs -p antiphon --test at_most_once)
     tasks=$(programs -p antiphon --test tasks)
     stores=$(programs -p antiphon-store --lib --test stores)
+    random=$(programs -p antiphon --test interpreter)
 fi
 
 # The tests that fail. A model whose states grow without an end fails too.
@@ -52,8 +53,8 @@ for mutant in "${mutants[@]}"; do
     case $mutant in none) rows+=("calls none" "tasks none") ;; task_*) rows+=("tasks $mutant") ;; *) rows+=("calls $mutant") ;; esac
 done
 for row in "${rows[@]}"; do
-    mutant=${row#* } tests=$calls options=()
-    if [ "${row%% *}" = tasks ]; then tests=$tasks options=(--tasks); fi
+    mutant=${row#* } tests=$calls options=() family=stored
+    if [ "${row%% *}" = tasks ]; then tests=$tasks options=(--tasks) family=tasks; fi
     output=$(timeout 180 "$drill" "${options[@]}" --store "$store" --seconds "$seconds" --seed 14 --mutant "$mutant") && status=0 || status=$?
     if [ "$status" = 124 ]; then
         rules="no end"
@@ -65,6 +66,8 @@ for row in "${rows[@]}"; do
     fi
     failed=$(
         for program in $tests; do failures "$mutant" "$program"; done
+        # The random programs with a store.
+        for program in $random; do failures "$mutant" "$program" "$family"; done
         for program in $stores; do failures "$mutant" "$program" --skip postgres:: --skip redis::; done
     )
     count=$(grep -c . <<<"$failed" || true) # grep fails if it counts none.

@@ -5,9 +5,9 @@ use crate::{
     findings::{Findings, Rule},
     history::{CallRecord, Outcome},
     ledger::Effect,
+    level::Level,
     log::{self, Life, Record},
     plan::{FORGETFUL, may_lose, steps, wrong_choices},
-    tools::Level,
     trace::Trace,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ impl Record for CallRecord {
     }
 }
 
-/// Returns the id of a call that has its final result: see `tools::run`.
+/// Returns the id of a call that has its final result: see `handler::run`.
 fn id_of(record: &CallRecord) -> &str {
     let Some(Outcome::Result(text)) = &record.outcome else { return "" };
     text.rsplit('|').next().unwrap_or_default()

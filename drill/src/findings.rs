@@ -1,6 +1,6 @@
 //! The findings of the checks: numbers, and the examples that break a rule.
 
-use crate::{rows::Count, task_findings::TaskFindings, tools::Level};
+use crate::{level::Level, rows::Count, task_findings::TaskFindings};
 use std::collections::BTreeMap;
 
 /// The examples that are kept for a broken rule.

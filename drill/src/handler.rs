@@ -1,10 +1,6 @@
 //! The handler of all tools: it follows the plan in its arguments.
 
-use crate::{
-    ledger::Ledger,
-    plan::CHOICES,
-    tools::{Level, Order},
-};
+use crate::{ledger::Ledger, level::Level, plan::CHOICES};
 use antiphon::{
     Error, Form, Result,
     server::{Ctx, Winner},
@@ -13,11 +9,20 @@ use futures_util::{
     StreamExt as _,
     stream::{self, FuturesUnordered, Stream},
 };
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+/// The arguments of a call.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub(crate) struct Order {
+    pub(crate) call: String,
+    /// One letter for each part, see [`Run::part`].
+    pub(crate) plan: String,
+}
 
 #[derive(Debug, Deserialize, Form)]
 struct Choice {

@@ -2,9 +2,9 @@
 
 use crate::{
     leg::Leg,
+    level::Level,
     log::{Life, Log},
     request::{Delivery, Observer},
-    tools::Level,
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};

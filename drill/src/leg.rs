@@ -1,6 +1,6 @@
 //! A request of a person: one leg of a call.
 
-use crate::{plan::FORGETFUL, request::Request, tools::Level};
+use crate::{level::Level, plan::FORGETFUL, request::Request};
 use serde_json::{Value, json};
 
 /// One leg of a call.

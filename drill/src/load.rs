@@ -5,13 +5,13 @@ use crate::{
     findings::{Findings, Rule},
     fleet::Fleet,
     history::History,
+    level::Level,
     log::Subject,
     options::Options,
     person,
     proxy::Proxy,
     report::{completed, report},
     tasks::{self, TaskHistory, TaskScript},
-    tools::Level,
 };
 use std::{sync::Arc, time::Duration};
 

@@ -18,6 +18,7 @@ mod history;
 mod keys;
 mod ledger;
 mod leg;
+mod level;
 mod load;
 mod log;
 mod options;

@@ -4,11 +4,11 @@ use crate::{
     fleet::Fleet,
     history::{History, Outcome, person_of},
     leg::Leg,
+    level::Level,
     plan::plan,
     proxy::{Lost, Proxy},
     random::Random,
     session,
-    tools::Level,
 };
 use serde_json::{Map, Value};
 use std::{

@@ -4,8 +4,8 @@ use crate::{
     fault::Faults,
     findings::{Findings, Rule},
     history::History,
+    level::Level,
     log::Subject as _,
-    tools::Level,
 };
 use std::{fmt::Write as _, time::Duration};
 

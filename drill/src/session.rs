@@ -5,9 +5,9 @@ use crate::{
     fleet::Fleet,
     history::{History, Outcome, person_of},
     leg::Leg,
+    level::Level,
     plan::plan,
     random::Random,
-    tools::Level,
 };
 use http_body_util::{BodyExt as _, Full};
 use hyper::{

@@ -1,39 +1,17 @@
 //! The tools under test: one handler that follows the plan in its arguments, at three levels of protection, as a call or as a
 //! task.
 
-use crate::{handler::run, ledger::Ledger};
+use crate::{
+    handler::{Order, run},
+    ledger::Ledger,
+    level::Level,
+};
 use antiphon::{
     Result,
     server::{Ctx, TaskMode, Tool},
 };
 use futures_util::future::{BoxFuture, FutureExt as _};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-
-/// The protection of a tool, by the tool's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Level {
-    /// `single_use`.
-    Once,
-    /// `write_ahead`, with steps that read the ledger after a crash.
-    Reconciled,
-    /// `write_ahead`, with steps that run again after a crash.
-    Rerun,
-}
-
-impl Level {
-    pub(crate) const ALL: [Self; 3] = [Self::Once, Self::Reconciled, Self::Rerun];
-
-    /// Returns the name of the tool.
-    pub(crate) fn tool(self) -> &'static str {
-        match self {
-            Self::Once => "single_use",
-            Self::Reconciled => "reconciled",
-            Self::Rerun => "rerun",
-        }
-    }
-}
 
 /// A tool whose calls are tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,14 +47,6 @@ impl TaskTool {
             Self::Single => Level::Once,
         }
     }
-}
-
-/// The arguments of a call.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub(crate) struct Order {
-    pub(crate) call: String,
-    /// One letter for each part, see [`Run::part`](crate::handler::Run::part).
-    pub(crate) plan: String,
 }
 
 /// Returns the tools of a version. `slow` is the time of a slow step.

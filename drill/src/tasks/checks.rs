@@ -10,9 +10,9 @@ use crate::{
     findings::{Findings, Rule},
     handler::COMPENSATION,
     ledger::Effect,
+    level::Level,
     log::{Evidence, Life, Record},
     plan::{steps, wrong_choices},
-    tools::Level,
 };
 use std::collections::{BTreeMap, BTreeSet};
 

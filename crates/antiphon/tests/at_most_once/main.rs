@@ -17,6 +17,7 @@ mod postgres_server;
 mod programs;
 
 mod build;
+mod cost;
 mod in_session;
 mod journal;
 mod keeping;
