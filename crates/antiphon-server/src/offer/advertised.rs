@@ -1,6 +1,6 @@
 //! The schemas of Rust types in the form in which lists show them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The formats of numbers that Rust types have and JSON Schema does not define. Hosts pass schemas on to the interfaces of
 /// models, and some of these refuse a format that they do not know. The bounds of the numbers stay.
@@ -14,7 +14,40 @@ pub(crate) fn advertised(schema: &Value) -> Value {
     let mut shown = schema.clone();
     without_null(&mut shown);
     without_number_formats(&mut shown);
+    without_booleans(&mut shown);
     shown
+}
+
+/// Replaces schemas that are a boolean, at every place where a schema of a value may stand: `true` by `{}`, and `false` by `{"not":{}}`,
+/// which mean the same. Hosts refuse a list with a tool that has a boolean there. They know it as the value of `additionalProperties`.
+fn without_booleans(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    for (keyword, value) in members {
+        match (keyword.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+                Value::Object(schemas),
+            ) => schemas.values_mut().for_each(without_boolean),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(without_boolean);
+            }
+            ("items" | "contains" | "not" | "if" | "then" | "else" | "propertyNames", schema) => {
+                without_boolean(schema);
+            }
+            ("additionalProperties" | "unevaluatedProperties" | "unevaluatedItems", schema) => {
+                without_booleans(schema);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn without_boolean(schema: &mut Value) {
+    match schema {
+        Value::Bool(true) => *schema = json!({}),
+        Value::Bool(false) => *schema = json!({ "not": {} }),
+        _ => without_booleans(schema),
+    }
 }
 
 /// Removes `null` from the types of optional arguments that are repeated in headers: the advertised schema omits it,
@@ -60,8 +93,6 @@ fn without_number_formats(schema: &mut Value) {
 mod tests {
     use super::*;
     use schemars::JsonSchema;
-    use serde_json::json;
-
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only its schema is used")]
     struct Numbers {
@@ -91,6 +122,31 @@ mod tests {
         assert_eq!(properties["count"], json!({"type": "integer", "minimum": 0}));
         assert_eq!(properties["offset"], json!({"type": ["integer", "null"]}));
         assert!(properties["format"].is_object(), "{shown}");
+    }
+
+    #[test]
+    fn no_schema_of_a_value_is_a_boolean() {
+        for (schema, shown) in [
+            (json!({"properties": {"any": true, "none": false}}), json!({"properties": {"any": {}, "none": {"not": {}}}})),
+            (json!({"items": true}), json!({"items": {}})),
+            (json!({"items": [true, {"items": false}]}), json!({"items": [{}, {"items": {"not": {}}}]})),
+            (json!({"anyOf": [true, {"not": true}]}), json!({"anyOf": [{}, {"not": {}}]})),
+            (json!({"$defs": {"a": {"properties": {"b": true}}}}), json!({"$defs": {"a": {"properties": {"b": {}}}}})),
+            (
+                json!({"additionalProperties": {"properties": {"a": true}}}),
+                json!({"additionalProperties": {"properties": {"a": {}}}}),
+            ),
+        ] {
+            assert_eq!(advertised(&schema), shown, "{schema}");
+        }
+        // Values, and a property of such a name, are no schemas.
+        for schema in [
+            json!({"properties": {"items": {"type": "boolean", "default": true, "enum": [true]}}}),
+            json!({"additionalProperties": false}),
+            json!({"const": {"items": true}, "examples": [{"properties": {"a": true}}]}),
+        ] {
+            assert_eq!(advertised(&schema), schema);
+        }
     }
 
     #[test]

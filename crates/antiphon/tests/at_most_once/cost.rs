@@ -93,7 +93,7 @@ async fn a_leg_costs_these_operations() {
             }
             .boxed()
         },
-        [2, 8],
+        [2, 6],
     )
     .await;
 }
