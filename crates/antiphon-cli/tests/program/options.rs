@@ -445,7 +445,7 @@ fn an_endless_not_yet_does_not_hold_the_program() {
             "--wait",
             "1",
             "--answer",
-            "page=accept",
+            "page=accept@example.com",
             "--mode",
             mode,
             "--",
@@ -476,9 +476,9 @@ fn pages_that_a_session_requires_have_numbers() {
         let words = ["call", "x", "--wait", "1", "--mode", "legacy"];
         run(words.iter().chain(flags).copied().chain(["--", "sh", "-c", &script]))
     };
-    let both = call(&["--answer", "1=accept", "--answer", "2=accept"]);
+    let both = call(&["--answer", "1=accept@example.com", "--answer", "2=accept@example.com"]);
     assert!(both.code == 4 && both.stderr.contains("still requires the same page"), "{both:?}");
-    let declined = call(&["--answer", "1=accept", "--answer", "90bc=decline"]);
+    let declined = call(&["--answer", "1=accept@example.com", "--answer", "90bc=decline"]);
     assert!(declined.code == 4 && declined.stderr.contains("-32042"), "{declined:?}");
-    call(&["--answer", "1=accept"]).fails(3, "90bc");
+    call(&["--answer", "1=accept@example.com"]).fails(3, "pass --answer 2=accept@example.com");
 }
