@@ -63,9 +63,12 @@ pub(crate) fn hint(line: &str) {
 }
 
 /// Prints a line for the person on standard error.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test program captures what the macro prints, and shows it if a test fails"
+)]
 pub(crate) fn note(line: &str) {
     if cfg!(test) {
-        // The test program captures this, and prints it if the test fails.
         return eprintln!("{line}");
     }
     let mut stderr = io::stderr().lock();

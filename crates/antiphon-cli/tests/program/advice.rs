@@ -55,9 +55,8 @@ fn an_error_says_how_the_call_can_go_on() {
         (-32021, json!({"requiredCapabilities": {"roots": {}}}), &[]),
         (-32042, json!({"elicitations": []}), &[]),
     ] {
-        let ran = answered(error(code, "no", &data)).run(&CALL);
+        let ran = answered(error(code, &data.to_string(), &data)).run(&CALL);
         assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{data}: {ran:?}");
-        println!("{code} {data}");
         says(&ran, expected);
     }
     says(&answered(Step::End).run(&CALL), &[LOST]);

@@ -39,7 +39,6 @@ fn one_consent_is_for_one_page() {
         ("round, round", Scripted::modern(&[key(GOOD), key(EVIL)])),
         ("one round", Scripted::modern(&[round(&[("a", page(GOOD)), ("b", page(EVIL))])])),
     ] {
-        println!("{name}");
         let ran = call(&server, &["1=accept@login.good.example"]);
         assert_eq!(ran.code, 3, "{name}: {ran:?}");
         assert!(ran.stderr.contains("accept@evil.example"), "{name}: {ran:?}");
