@@ -25,7 +25,6 @@ const CONTINUES: &str = "The last requestState continues this call";
 impl Advice {
     /// Returns the advice after this error; none if the error says all.
     pub(crate) fn of(error: &ClientError) -> Option<Self> {
-        error.call()?;
         let has_state = error.pending().is_some_and(PendingCall::has_state);
         let resume = |advice: Self| has_state.then_some(advice);
         if matches!(error.kind(), ClientErrorKind::StateOnlyLimit) {
@@ -36,19 +35,20 @@ impl Advice {
             let may_change = error.is_unknown_outcome() || error.is_busy() || error.http_status().is_none();
             return resume(Self::Resume).filter(|_| may_change && is_connection(error));
         };
-        let data = |name: &str| answer.data.as_ref()?.get(name)?.as_str();
         let after_steps = has_completed_steps(error);
-        match (answer.reason().unwrap_or_default(), data("limit")) {
+        let limit = answer.data.as_ref().and_then(|data| data.get("limit")?.as_str());
+        let advice = match (answer.reason().unwrap_or_default(), limit) {
             ("busy" | "codec" | "store" | "step_failed" | "in_flight", _) => resume(Self::Resume),
             ("limit", Some("times_asked")) | ("not_approver", _) => resume(Self::ResumeWithOtherAnswers),
             ("flow_diverged", _) => resume(Self::ResumeCorrected),
             ("used", _) => Some(Self::WentOn),
             ("outcome_unknown" | "version", _) => Some(Self::Look),
-            ("limit", _) if has_state || after_steps => Some(Self::Look),
+            ("limit", _) => resume(Self::Look),
             _ if after_steps && answer.message.contains(CONTINUES) => resume(Self::Resume),
-            _ if after_steps => Some(Self::Look),
             _ => None,
-        }
+        };
+        // No state continues a call of a session or a task.
+        advice.or(after_steps.then_some(Self::Look))
     }
 
     /// Returns `true` if the call can go on with its state.

@@ -173,12 +173,19 @@ impl Outcome {
     }
 }
 
+/// The note about a pending call that is printed.
+pub(crate) const PROTECT: &str =
+    "The pending call contains the state of the call: protect it like a password.";
+
 /// Prints the advice after a failure. After completed steps, the call is printed: without its state, only a new call is left,
 /// which repeats them.
 fn print_advice(failure: &Failure) {
     let Some(advice) = failure.advice else { return };
     let printed = failure.pending.as_ref().filter(|_| failure.is_after_steps && advice.resumes());
-    printed.iter().for_each(print_object);
+    if let Some(pending) = printed {
+        print_object(pending);
+        console::hint(PROTECT);
+    }
     console::hint(advice.text(printed.is_some()));
 }
 

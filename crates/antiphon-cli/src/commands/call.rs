@@ -8,7 +8,7 @@ use crate::{
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     notifications,
-    outcome::Outcome,
+    outcome::{Outcome, PROTECT},
     sanitize,
     save::Saver,
     session_questions,
@@ -151,7 +151,7 @@ async fn connected(
     client.close().await;
     answers.warn_unused();
     if let Outcome::Pending { missing: None, .. } = &outcome {
-        console::hint("The pending call contains the state of the call: protect it like a password.");
+        console::hint(PROTECT);
         if is_child {
             console::hint(
                 "It becomes invalid when the server started here ends, unless that server has a key file and is started again with it.",

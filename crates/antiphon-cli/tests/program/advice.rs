@@ -99,6 +99,16 @@ fn a_call_that_continues_after_steps_is_printed() {
         assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
         says(&ran, &[LOOK]);
     }
+    // No state continues a call of a session or a task, whatever the reason.
+    for data in [
+        json!({"done": ["charge"]}),
+        json!({"done": ["charge"], "reason": "store"}),
+        json!({"done": ["charge"], "reason": "limit", "limit": "times_asked"}),
+        json!({"done": ["charge"], "reason": "not_approver"}),
+    ] {
+        let asks = Scripted::session(&[Step::Ask(form("name")), error(-32603, "no", &data)]);
+        says(&asks.run(&["call", "t", "--answer", "1.name=Ada"]), &[LOOK]);
+    }
     // With `--json` everything is in the object.
     let used = answered(error(-32602, "used", &json!({"reason": "used"})));
     let ran = used.run(&["call", "t", "--answer", "who.name=Ada", "--json"]);

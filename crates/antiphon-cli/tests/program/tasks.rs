@@ -385,6 +385,9 @@ fn the_end_of_a_task_is_the_exit_code() {
             assert_eq!((ran.code, &ran.json()["error"]["kind"]), (code, &json!(kind)), "{ran:?}");
         }
     }
+    let after_steps = json!({"error": {"code": -32603, "message": "no", "data": {"done": ["charge"]}}});
+    let ran = TaskServer::start(&[with(state("failed"), after_steps)]).run(&["task", "watch", ID]);
+    ran.fails(4, "look at what the call did before you call again");
     let server = TaskServer::start(&[done()]);
     for command in ["get", "watch", "cancel"] {
         let ran = server.run(&["task", command, "gone", "--json"]);
