@@ -56,9 +56,9 @@ impl Advice {
         matches!(self, Self::Resume | Self::ResumeWithOtherAnswers | Self::ResumeCorrected)
     }
 
-    /// Returns the text. `is_printed` is true if the call was printed.
-    pub(crate) fn text(self, is_printed: bool) -> &'static str {
-        match (self, is_printed) {
+    /// Returns the text. `is_kept` is true if the person has the call, printed or in a file.
+    pub(crate) fn text(self, is_kept: bool) -> &'static str {
+        match (self, is_kept) {
             (Self::Resume, true) => "the call can go on: `resume` sends its last request again",
             (Self::Resume, false) => {
                 "the answers are lost; with --json they are printed, and `resume` continues the call"
@@ -74,7 +74,7 @@ impl Advice {
                 "the call could go on when its tool is corrected: with --json it is printed, for `resume`"
             }
             (Self::WentOn, _) => {
-                "the call went on with other answers, and whoever sent them has its result: look at what it did before you call again"
+                "the call went on before, and its result went to whoever continued it: look at what it did before you call again"
             }
             (Self::Look, _) => "look at what the call did before you call again: a new call may do it again",
         }

@@ -153,6 +153,11 @@ impl AnswerFlags {
         number
     }
 
+    /// Returns `true` if this call has asked the person nothing.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.questions().asked == 0
+    }
+
     /// Records that the person agreed to this page on the command line.
     pub(crate) fn agree(&self, page: &str) {
         self.questions()

@@ -46,9 +46,13 @@ pub(crate) async fn drive(
     driving: Driving,
 ) -> Outcome {
     answers.begin_call();
-    let outcome = walk(client, start, answers, driving).await.unwrap_or_else(Outcome::Failed);
+    let is_stored = matches!(start, Start::Resume(_));
+    let mut outcome = walk(client, start, answers, driving).await.unwrap_or_else(Outcome::Failed);
+    if let Outcome::Failed(failure) = &mut outcome {
+        failure.is_in_file = is_stored && answers.is_silent();
+    }
     match client.era() {
-        Some(Era::Legacy) if driving.once => console::hint(
+        Some(Era::Legacy) if driving.once && !matches!(outcome, Outcome::Pending { .. }) => console::hint(
             "--once: this server has a session, in which no call stops at a question, so it was not told that questions are \
              possible. Leave out --once, and answer with --answer or at the terminal",
         ),

@@ -40,6 +40,9 @@ pub(crate) struct Failure {
     /// The task at the time of the failure, with its answers, if it may still run.
     #[serde(skip)]
     pub(crate) task: Option<Box<TaskHandle>>,
+    /// `true` if the call is in the file that the person gave, with all of its answers.
+    #[serde(skip)]
+    pub(crate) is_in_file: bool,
     /// The next step of the person.
     #[serde(skip)]
     pub(crate) advice: Option<Advice>,
@@ -60,6 +63,7 @@ impl Failure {
             task: None,
             advice: None,
             is_after_steps: false,
+            is_in_file: false,
         }
     }
 
@@ -128,7 +132,7 @@ impl From<ClientError> for Failure {
         let goes_on = exit == Exit::Protocol && !error.is_state_refused();
         let task = error.task().cloned().map(Box::new);
         let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
-        Self { exit, kind, message, code, pending, task, advice, is_after_steps }
+        Self { exit, kind, message, code, pending, task, is_in_file: false, advice, is_after_steps }
     }
 }
 

@@ -186,7 +186,7 @@ fn print_advice(failure: &Failure) {
         print_object(pending);
         console::hint(PROTECT);
     }
-    console::hint(advice.text(printed.is_some()));
+    console::hint(advice.text(printed.is_some() || failure.is_in_file));
 }
 
 /// Prints the result of a request without questions as one JSON object.

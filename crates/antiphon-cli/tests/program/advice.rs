@@ -40,7 +40,7 @@ fn an_error_says_how_the_call_can_go_on() {
         (-32602, limit("times_asked"), &[OTHER]),
         (-32603, reason("not_approver"), &[OTHER]),
         (-32603, reason("flow_diverged"), &["when its tool is corrected"]),
-        (-32602, reason("used"), &["whoever sent them has its result"]),
+        (-32602, reason("used"), &["went to whoever continued it"]),
         (-32603, reason("outcome_unknown"), &[LOOK]),
         (-32602, reason("version"), &[LOOK]),
         (-32602, limit("legs"), &[LOOK]),
@@ -109,11 +109,19 @@ fn a_call_that_continues_after_steps_is_printed() {
         let asks = Scripted::session(&[Step::Ask(form("name")), error(-32603, "no", &data)]);
         says(&asks.run(&["call", "t", "--answer", "1.name=Ada"]), &[LOOK]);
     }
+    // The file of a stored call has its answers.
+    let scratch = Scratch::new();
+    let stored = answered(Step::End).run(&["call", "t", "--answer", "who.name=Ada", "--json"]);
+    let file = scratch.file("stored", &stored.stdout);
+    let resume = ["resume", file.to_str().unwrap()];
+    says(&Scripted::modern(&[Step::End]).run(&resume), &["the call can go on"]);
+    let again = Scripted::modern(&[round(&[("city", form("city"))]), Step::End]);
+    says(&again.run(&[&resume[..], &["--answer", "1.city=Rome"]].concat()), &[LOST]);
     // With `--json` everything is in the object.
     let used = answered(error(-32602, "used", &json!({"reason": "used"})));
     let ran = used.run(&["call", "t", "--answer", "who.name=Ada", "--json"]);
     assert_eq!(ran.json()["status"], "error");
-    says(&ran, &["whoever sent them has its result"]);
+    says(&ran, &["went to whoever continued it"]);
     let busy = answered(error(-32603, "busy", &json!({"reason": "busy"})));
     says(&busy.run(&["call", "t", "--answer", "who.name=Ada", "--json"]), &["the call can go on"]);
 }
@@ -138,6 +146,7 @@ fn a_note_names_the_limits_of_an_era() {
             Some(once),
         ),
         (Scripted::session(&[]), &["prompt", "t", "--once"], 4, Some(once)),
+        (Scripted::session(&[pages_first(&["https://a.example/"])]), &["call", "t", "--once"], 3, None),
         (Scripted::session(&[]), &["call", "t"], 0, None),
         (Scripted::session(&[]), &["call", "t", "--once", "--quiet"], 0, None),
         (Scripted::modern(&[]), &["call", "t", "--once"], 0, None),
