@@ -36,19 +36,21 @@ impl Advice {
             return resume(Self::Resume).filter(|_| may_change && is_connection(error));
         };
         let after_steps = has_completed_steps(error);
+        // The server knows if a state has the steps: the same reason may come with both.
+        if after_steps && answer.reason() != Some("used") && !answer.message.contains(CONTINUES) {
+            return Some(Self::Look);
+        }
         let limit = answer.data.as_ref().and_then(|data| data.get("limit")?.as_str());
-        let advice = match (answer.reason().unwrap_or_default(), limit) {
+        match (answer.reason().unwrap_or_default(), limit) {
             ("busy" | "codec" | "store" | "step_failed" | "in_flight", _) => resume(Self::Resume),
             ("limit", Some("times_asked")) | ("not_approver", _) => resume(Self::ResumeWithOtherAnswers),
             ("flow_diverged", _) => resume(Self::ResumeCorrected),
             ("used", _) => Some(Self::WentOn),
             ("outcome_unknown" | "version", _) => Some(Self::Look),
             ("limit", _) => resume(Self::Look),
-            _ if after_steps && answer.message.contains(CONTINUES) => resume(Self::Resume),
+            _ if after_steps => resume(Self::Resume),
             _ => None,
-        };
-        // No state continues a call of a session or a task.
-        advice.or(after_steps.then_some(Self::Look))
+        }
     }
 
     /// Returns `true` if the call can go on with its state.

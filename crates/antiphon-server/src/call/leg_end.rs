@@ -8,7 +8,7 @@ use crate::{
     at_most_once::ClaimedLeg,
     call::{DriveResult, Round, result::LegResult},
     clock::seconds,
-    refusal::{Refusal, StepsKept, completed, names_of},
+    refusal::{Refusal, StepsKept, completed},
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
@@ -202,7 +202,7 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
             Refusal::StepFailed { path, cause }
         }
         StopReason::Capability { path, missing } => {
-            let names = names_of(missing);
+            let names = crate::refusal::names_of(missing);
             tracing::warn!(target = ?escaped(target), call, path, missing = names, "the client does not support this question");
             Refusal::Capability { missing }
         }
