@@ -93,9 +93,14 @@ fn a_call_that_continues_after_steps_is_printed() {
         let done = Scripted::modern(&[]).run(&["resume", file.to_str().unwrap()]);
         done.ends(0, "done accept");
     }
-    for message in ["A new call repeats these steps.", "Sending the first request again repeats these steps."]
-    {
-        let ran = answered(error(-32603, message, &json!({"done": ["charge"]}))).run(&CALL);
+    let nowhere = "Do not send this again: look at what these steps did first; a new call repeats them.";
+    for data in [
+        json!({"done": ["charge"]}),
+        json!({"done": ["charge"], "reason": "step_failed", "step": "mail"}),
+        json!({"done": ["charge"], "reason": "store"}),
+        json!({"done": ["charge"], "reason": "flow_diverged"}),
+    ] {
+        let ran = answered(error(-32603, nowhere, &data)).run(&CALL);
         assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
         says(&ran, &[LOOK]);
     }
