@@ -89,7 +89,7 @@ fn the_same_page_is_the_same_question() {
     }
 }
 
-/// Nobody needs to know a key: a question has its number, in both eras and in each command.
+/// A question has its number, in both eras and in each command: keys may be random.
 #[test]
 fn questions_have_numbers() {
     const RANDOM: &str = "RezM57SLv2hYVghF3oRKwMvE:27ed770836dec846";

@@ -276,7 +276,7 @@ fn a_url_is_shown_with_host_and_warnings_before_consent() {
     }
 }
 
-/// At a terminal, the person is asked about a page that the command line does not name.
+/// A page whose host the command line does not name is shown, and the person decides.
 #[test]
 fn a_page_without_its_host_is_asked_at_the_terminal() {
     let (_runtime, url) = serve();
