@@ -18,11 +18,14 @@ from common import PYTHON_PEER, expectations, python_peer_over_http, record
 
 SECONDS = 60
 SECONDS_SLOW = 180
+# The command line agrees to a page with its host.
+HOSTS = {"checkout=accept": "pay.example.com"}
 NO_RESULT = (2, 4)  # usage, protocol: what stdout holds then is not laid down
 
 
 def command_for(antiphon: str, case: dict[str, Any], server: list[str]) -> list[str]:
-    answers = [word for answer in case["answers"] for word in ("--answer", answer)]
+    given = [f"{answer}@{HOSTS[answer]}" if answer in HOSTS else answer for answer in case["answers"]]
+    answers = [word for answer in given for word in ("--answer", answer)]
     return [antiphon, "call", "--json", "--args", json.dumps(case["arguments"]), *answers, case["name"], *server]
 
 

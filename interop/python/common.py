@@ -20,14 +20,14 @@ ACTIONS = ("accept", "decline", "cancel")
 
 
 class Answers:
-    """Answers written as KEY.FIELD=VALUE or KEY=accept|decline|cancel. Keys may hold dots and `#`, values anything."""
+    """Answers written as KEY.FIELD=VALUE, KEY=accept|decline|cancel or KEY=accept@HOST. Keys may hold dots and `#`, values anything."""
 
     def __init__(self, written: Sequence[str]) -> None:
         self.written = list(written)
 
     def to(self, key: str, ask: ElicitRequestParams) -> ElicitResult | None:
         for action in ACTIONS:
-            if f"{key}={action}" in self.written:
+            if any(line.split("@")[0] == f"{key}={action}" for line in self.written):
                 return ElicitResult(action=action)
         if not isinstance(ask, ElicitRequestFormParams):
             return None

@@ -11,6 +11,8 @@ import { Tally, VERSION, inTurns, reasonOf, run } from '../node.mjs';
 import { PEER, peerOverHttp } from './peer.mjs';
 
 const COMMANDS = { tool: 'call', prompt: 'prompt', resource: 'read' };
+// The command line agrees to a page with its host.
+const HOSTS = { 'checkout=accept': 'pay.example.com', 'page=accept': 'example.com' };
 const NO_RESULT = [2, 4]; // usage, protocol: what stdout holds then is not laid down
 
 const [antiphon] = process.argv.slice(2);
@@ -18,7 +20,8 @@ const { cases } = JSON.parse(readFileSync(new URL('server_for_ours.expect.json',
 
 function commandFor(one, server) {
     const args = one.kind === 'resource' ? [] : ['--args', JSON.stringify(one.arguments ?? {})];
-    const answers = (one.answers ?? []).flatMap(answer => ['--answer', answer]);
+    const given = (one.answers ?? []).map(answer => (HOSTS[answer] ? `${answer}@${HOSTS[answer]}` : answer));
+    const answers = given.flatMap(answer => ['--answer', answer]);
     return [antiphon, COMMANDS[one.kind], '--json', ...args, ...answers, one.name, ...server];
 }
 

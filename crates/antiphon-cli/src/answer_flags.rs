@@ -1,68 +1,175 @@
-//! The flags `--answer`, `--sample` and `--root`. An `--answer` stays a text until its question is known, because keys
-//! and fields may contain dots.
+//! The flags `--answer`, `--sample` and `--root`, and the questions of one call: their numbers, and the answers that are used up.
+//!
+//! A call has one count of questions, whatever way they come: in rounds, as requests of a session, with the error -32042, or from a
+//! task. An answer is for one question. A page that is asked again in its call is the same question.
 
-use crate::args::ClientArgs;
-use crate::{console, failure::Failure, field_value, sanitize};
+use crate::{
+    args::ClientArgs,
+    console,
+    failure::Failure,
+    flag_text::{self, Asked, FlagAction, FlagPart, OpenQuestion},
+    sanitize,
+};
 use antiphon::wire::{
-    Action, AskSupport, CreateMessageResult, FormSchema, InputRequest, ListRootsResult, Root,
+    AskSupport, CreateMessageResult, ElicitRequest, FormSchema, InputRequest, InputRequests, ListRootsResult,
+    Root,
 };
 use serde_json::{Map, Value};
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The answers on the command line. Clones share the record of used answers.
+/// The answers on the command line. Clones share the questions and the record of used answers.
 #[derive(Clone)]
 pub(crate) struct AnswerFlags {
-    given: Arc<Mutex<Vec<AnswerFlag>>>,
+    questions: Arc<Mutex<Questions>>,
+    /// Held while one question is answered: there is one terminal.
+    turn: Arc<Mutex<()>>,
     sample: Option<String>,
     roots: Vec<String>,
-    /// The text about the first question of a session that has no answer.
-    unanswered: Arc<Mutex<Option<String>>>,
-    /// `true` once questions that come during the call have keys.
-    keyed: Arc<AtomicBool>,
+    has_terminal: bool,
 }
 
 /// The name of the model in the message of `--sample`.
 const MODEL: &str = "command line";
 
+/// The questions of a call, and the answers to them.
+struct Questions {
+    given: Vec<AnswerFlag>,
+    /// The number of questions so far.
+    asked: u32,
+    pages: Vec<Page>,
+    /// The latest round.
+    round: Vec<OpenQuestion>,
+    /// `true` once questions that come during the call have keys.
+    are_keyed: bool,
+    /// The text about the first question of a session that has no answer.
+    unanswered: Option<String>,
+}
+
 struct AnswerFlag {
     text: String,
-    used: bool,
+    /// `true` if a question of this call has used the answer up.
+    is_used_up: bool,
+    /// `true` if any call has used the answer.
+    was_used: bool,
+}
+
+/// A page of this call.
+struct Page {
+    url: String,
+    number: u32,
+    /// `true` if the person agreed to it on the command line.
+    is_agreed: bool,
 }
 
 /// The answer of the command line to one question.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FlagAnswer {
-    /// The action of `KEY=accept|decline|cancel`.
-    pub(crate) action: Option<Action>,
+    /// The action of `KEY=..`.
+    pub(crate) action: Option<FlagAction>,
     /// The fields of `KEY.FIELD=VALUE`.
     pub(crate) fields: Map<String, Value>,
 }
 
 impl AnswerFlags {
     pub(crate) fn new(texts: Vec<String>) -> Result<Self, Failure> {
-        match texts.iter().find(|text| !text.contains('=')) {
-            Some(text) => Err(Failure::usage(format!(
-                "`--answer {text}` has no `=`: write KEY.FIELD=VALUE or KEY=accept|decline|cancel"
-            ))),
-            None => {
-                let given = texts.into_iter().map(|text| AnswerFlag { text, used: false }).collect();
-                Ok(Self {
-                    given: Arc::new(Mutex::new(given)),
-                    sample: None,
-                    roots: Vec::new(),
-                    unanswered: Arc::default(),
-                    keyed: Arc::default(),
-                })
-            }
+        if let Some(text) = texts.iter().find(|text| !text.contains('=')) {
+            return Err(Failure::usage(format!(
+                "`--answer {text}` has no `=`: write KEY.FIELD=VALUE, KEY=accept|decline|cancel or KEY=accept@HOST"
+            )));
         }
+        let given = texts.into_iter().map(|text| AnswerFlag { text, is_used_up: false, was_used: false });
+        let questions = Questions {
+            given: given.collect(),
+            asked: 0,
+            pages: Vec::new(),
+            round: Vec::new(),
+            are_keyed: false,
+            unanswered: None,
+        };
+        Ok(Self {
+            questions: Arc::new(Mutex::new(questions)),
+            turn: Arc::default(),
+            sample: None,
+            roots: Vec::new(),
+            has_terminal: console::has_terminal(),
+        })
     }
 
     /// Adds the answers of the client itself: `--sample` and `--root`.
     pub(crate) fn with_client_answers(self, args: ClientArgs) -> Self {
         Self { sample: args.sample, roots: args.roots, ..self }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn without_terminal(self) -> Self {
+        Self { has_terminal: false, ..self }
+    }
+
+    /// Returns `true` if a person can be asked.
+    pub(crate) fn has_terminal(&self) -> bool {
+        self.has_terminal
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other question is being answered.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins another call: its first question has the number 1, and every answer can be used again.
+    pub(crate) fn begin_call(&self) {
+        let mut questions = self.questions();
+        questions.given.iter_mut().for_each(|given| given.is_used_up = false);
+        (questions.asked, questions.are_keyed, questions.unanswered) = (0, false, None);
+        questions.pages.clear();
+        questions.round.clear();
+    }
+
+    /// Begins a round of questions.
+    pub(crate) fn begin_round(&self, asks: &InputRequests) {
+        let fields = |ask: &InputRequest| match ask {
+            InputRequest::Elicit(ElicitRequest::Form { requested_schema, .. }) => {
+                requested_schema.fields().iter().map(|field| field.name.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let round = asks.iter().map(|(key, ask)| OpenQuestion { key: key.to_owned(), fields: fields(ask) });
+        self.questions().round = round.collect();
+    }
+
+    /// Returns the number of a question of the person. A page of this call keeps its number.
+    pub(crate) fn number(&self, page: Option<&str>) -> u32 {
+        let mut questions = self.questions();
+        if let Some(known) = questions.pages.iter().find(|known| Some(known.url.as_str()) == page) {
+            return known.number;
+        }
+        questions.asked = questions.asked.saturating_add(1);
+        let number = questions.asked;
+        let page = page.map(|url| Page { url: url.to_owned(), number, is_agreed: false });
+        questions.pages.extend(page);
+        number
+    }
+
+    /// Returns `true` if this call has asked the person nothing.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.questions().asked == 0
+    }
+
+    /// Records that the person agreed to this page on the command line.
+    pub(crate) fn agree(&self, page: &str) {
+        self.questions()
+            .pages
+            .iter_mut()
+            .filter(|known| known.url == page)
+            .for_each(|it| it.is_agreed = true);
+    }
+
+    /// Returns `true` if the person agreed to this page on the command line, in this call.
+    pub(crate) fn has_agreed(&self, page: &str) -> bool {
+        self.questions().pages.iter().any(|known| known.url == page && known.is_agreed)
     }
 
     /// Returns the kinds of questions that the flags can answer, besides forms and URLs.
@@ -81,31 +188,44 @@ impl AnswerFlags {
         answer.ok()
     }
 
-    /// Returns the answer to the question with this key. `asked` has the keys of all questions of the round, and `form`
-    /// the fields of this one.
-    pub(crate) fn to(
+    /// Returns the answer to the question with this number and key, and uses it up. A second answer of the same kind is for a
+    /// later question.
+    pub(crate) fn take(
         &self,
+        number: u32,
         key: &str,
-        asked: &[&str],
         form: Option<&FormSchema>,
     ) -> Result<FlagAnswer, Failure> {
-        let mut scripted = FlagAnswer::default();
-        for given in self.given.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            let Some(rest) = after_key(&given.text, key) else { continue };
-            if asked.iter().any(|other| other.len() > key.len() && after_key(&given.text, other).is_some()) {
-                continue;
+        let mut questions = self.questions();
+        let Questions { given, round, .. } = &mut *questions;
+        let others: Vec<&OpenQuestion> = round.iter().filter(|other| other.key != key).collect();
+        let asked = Asked { number, key, form, others: &others };
+        let mut answer = FlagAnswer::default();
+        for given in given.iter_mut().filter(|given| !given.is_used_up) {
+            let Some(part) = flag_text::read(&given.text, &asked) else { continue };
+            match &part {
+                Ok(FlagPart::Action(_)) if answer.action.is_some() => continue,
+                Ok(FlagPart::Field(name, _)) if answer.fields.contains_key(name) => continue,
+                _ => {}
             }
-            if let Some(word) = rest.strip_prefix('=') {
-                // An invalid answer is an error, so it must not cause a warning too.
-                given.used = true;
-                scripted.action = Some(action(word).ok_or_else(|| not_an_action(key, form))?);
-            } else if let Some(found) = form.and_then(|form| field(form, key, &rest[1..])) {
-                given.used = true;
-                let (name, value) = found?;
-                scripted.fields.insert(name, value);
+            // An invalid answer is an error, so it must not cause a warning too.
+            (given.is_used_up, given.was_used) = (true, true);
+            match part? {
+                FlagPart::Action(action) => answer.action = Some(action),
+                FlagPart::Field(name, value) => {
+                    answer.fields.insert(name, value);
+                }
             }
         }
-        Ok(scripted)
+        Ok(answer)
+    }
+
+    /// Returns `true` if an answer that is not used up names this key.
+    pub(crate) fn names(&self, key: &str) -> bool {
+        let questions = self.questions();
+        let names =
+            |given: &AnswerFlag| !given.is_used_up && flag_text::after_key(&given.text, key).is_some();
+        questions.given.iter().any(names)
     }
 
     /// Warns of unused answers. The warning contains the key and no value, because values may be private.
@@ -117,28 +237,28 @@ impl AnswerFlags {
     }
 
     fn unused(&self) -> Vec<String> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        given.iter().filter(|given| !given.used).map(|given| given.text.clone()).collect()
+        let questions = self.questions();
+        questions.given.iter().filter(|given| !given.was_used).map(|given| given.text.clone()).collect()
     }
 
     /// Sets that the questions that come during the call have keys: they are those of a task.
     pub(crate) fn set_keyed(&self) {
-        self.keyed.store(true, Ordering::Relaxed);
+        self.questions().are_keyed = true;
     }
 
     /// Returns `true` if the questions that come during the call have keys.
     pub(crate) fn is_keyed(&self) -> bool {
-        self.keyed.load(Ordering::Relaxed)
+        self.questions().are_keyed
     }
 
     /// Records that a question of a session has no answer.
     pub(crate) fn note_unanswered(&self, text: &str) {
-        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| text.to_owned());
+        self.questions().unanswered.get_or_insert_with(|| text.to_owned());
     }
 
     /// Removes and returns the text about the first question that has no answer.
     pub(crate) fn take_unanswered(&self) -> Option<String> {
-        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.questions().unanswered.take()
     }
 
     /// Returns the message of `--sample`.
@@ -152,92 +272,67 @@ impl AnswerFlags {
     }
 }
 
-/// Returns the text after the key: `=..` or `.FIELD=..`.
-fn after_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.strip_prefix(key).filter(|rest| rest.starts_with(['.', '=']))
-}
-
-fn action(word: &str) -> Option<Action> {
-    match word {
-        "accept" => Some(Action::Accept),
-        "decline" => Some(Action::Decline),
-        "cancel" => Some(Action::Cancel),
-        _ => None,
-    }
-}
-
-fn not_an_action(key: &str, form: Option<&FormSchema>) -> Failure {
-    let fields = form.map(|form| form.fields()).unwrap_or_default();
-    let fields: Vec<String> = fields.iter().map(|field| format!(", or {key}.{}=VALUE", field.name)).collect();
-    Failure::usage(format!("`--answer {key}=..` must be accept, decline or cancel{}", fields.concat()))
-}
-
-/// Parses `FIELD=VALUE`. If several fields match, the one with the longest name counts.
-fn field(form: &FormSchema, key: &str, text: &str) -> Option<Result<(String, Value), Failure>> {
-    let fits = form.fields().iter().filter_map(|field| {
-        let value = text.strip_prefix(field.name.as_str())?.strip_prefix('=')?;
-        Some((field, value))
-    });
-    let (field, text) = fits.max_by_key(|(field, _)| field.name.len())?;
-    let value = field_value::parse(form, field, text).and_then(|value| {
-        match field_value::broken_rule(field, &value) {
-            None => Ok(value),
-            Some(rule) => Err(rule),
-        }
-    });
-    Some(match value {
-        Ok(value) => Ok((field.name.clone(), value)),
-        Err(rule) => Err(Failure::usage(format!("the answer for {key}.{} {rule}", field.name))),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use antiphon::wire::FormField;
     use serde_json::json;
 
-    fn check(
-        answers: &[&str],
-        key: &str,
-        asked: &[&str],
-        expected: Result<(Option<Action>, Value), &str>,
-    ) -> Vec<String> {
-        let form =
-            FormSchema::new(vec![FormField::text("f"), FormField::text("f=g"), FormField::integer("n.m")]);
-        let given = AnswerFlags::new(answers.iter().map(ToString::to_string).collect()).unwrap();
-        let scripted = given.to(key, asked, Some(&form));
-        let scripted =
-            scripted.map(|it| (it.action, Value::Object(it.fields))).map_err(|failure| failure.message);
-        assert_eq!(scripted, expected.map_err(String::from), "{answers:?} to {key}");
-        given.unused()
+    /// Asks a form with the field `f` for each key, and checks the answers. Returns the number of unused texts.
+    fn check(texts: &[&str], keys: &[&str], expected: &[(Option<FlagAction>, Value)]) -> usize {
+        let form = FormSchema::new(vec![FormField::text("f")]);
+        let flags = AnswerFlags::new(texts.iter().map(ToString::to_string).collect()).unwrap();
+        let found: Vec<_> = keys
+            .iter()
+            .map(|key| flags.take(flags.number(None), key, Some(&form)).unwrap())
+            .map(|answer| (answer.action, Value::Object(answer.fields)))
+            .collect();
+        assert_eq!(found, expected, "{texts:?} to {keys:?}");
+        flags.unused().len()
     }
 
     #[test]
-    fn the_key_comes_first() {
-        let keys = ["a", "a.b", "__main__:x.<locals>.y#1"];
-        for (answers, key, expected, unused) in [
-            (&["a.f=1=2.3"][..], "a", Ok((None, json!({"f": "1=2.3"}))), 0),
-            (&["a.f=g=x"], "a", Ok((None, json!({"f=g": "x"}))), 0),
-            (&["a.n.m=7"], "a", Ok((None, json!({"n.m": 7}))), 0),
-            (&["a.b.f=x"], "a", Ok((None, json!({}))), 1),
-            (&["a.b.f=x"], "a.b", Ok((None, json!({"f": "x"}))), 0),
-            (&["__main__:x.<locals>.y#1.f=x"], keys[2], Ok((None, json!({"f": "x"}))), 0),
-            (&["a=decline"], "a", Ok((Some(Action::Decline), json!({}))), 0),
-            (&["a=accept", "a.f="], "a", Ok((Some(Action::Accept), json!({"f": ""}))), 0),
-            (&["ab=decline", "b=decline", "a.x=1"], "a", Ok((None, json!({}))), 3),
-            (&["a.n.m=x"], "a", Err("the answer for a.n.m must be a whole number"), 0),
+    fn an_answer_is_used_up_by_its_question() {
+        let (none, accept, decline) = (None, Some(FlagAction::Accept), Some(FlagAction::Decline));
+        for (texts, keys, expected, unused) in [
+            (&["a.f=x"][..], &["a", "a"][..], &[(none.clone(), json!({"f": "x"})), (None, json!({}))][..], 0),
+            (&["1.f=x"], &["a", "a"], &[(None, json!({"f": "x"})), (None, json!({}))], 0),
+            (&["f=x"], &["a", "b"], &[(None, json!({"f": "x"})), (None, json!({}))], 0),
+            // A second answer for the same key is for the next question with the key.
             (
-                &["a=eu"],
-                "a",
-                Err(
-                    "`--answer a=..` must be accept, decline or cancel, or a.f=VALUE, or a.f=g=VALUE, or a.n.m=VALUE",
-                ),
+                &["a=accept", "a=decline"],
+                &["a", "a"],
+                &[(accept.clone(), json!({})), (decline.clone(), json!({}))],
                 0,
             ),
+            (&["a.f=x", "a.f=y"], &["a", "a"], &[(None, json!({"f": "x"})), (None, json!({"f": "y"}))], 0),
+            (&["a=accept", "1.f=x"], &["a"], &[(accept, json!({"f": "x"}))], 0),
+            (
+                &["2=decline"],
+                &["a", "1", "2"],
+                &[(None, json!({})), (decline, json!({})), (None, json!({}))],
+                0,
+            ),
+            (&["1.f=x", "2.f=y", "3.f=z"], &["a"], &[(None, json!({"f": "x"}))], 2),
         ] {
-            assert_eq!(check(answers, key, &keys, expected).len(), unused, "{answers:?}");
+            assert_eq!(check(texts, keys, expected), unused, "{texts:?}");
         }
         assert!(AnswerFlags::new(vec!["region".into()]).is_err());
+    }
+
+    #[test]
+    fn each_call_begins_with_the_first_question() {
+        let flags = AnswerFlags::new(vec!["1=decline".into()]).unwrap();
+        for _ in 0..2 {
+            flags.begin_call();
+            let number = flags.number(Some("https://a.example/"));
+            assert_eq!((number, flags.number(Some("https://a.example/")), flags.number(None)), (1, 1, 2));
+            assert_eq!(flags.take(number, "k", None).unwrap().action, Some(FlagAction::Decline));
+            assert_eq!(flags.take(number, "k", None).unwrap().action, None);
+            flags.agree("https://a.example/");
+            assert!(flags.has_agreed("https://a.example/") && !flags.has_agreed("https://b.example/"));
+        }
+        flags.begin_call();
+        assert!(!flags.has_agreed("https://a.example/"));
     }
 }

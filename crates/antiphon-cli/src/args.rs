@@ -19,7 +19,8 @@ use std::{path::PathBuf, time::Duration};
 
 /// The end of the help.
 const AFTER_HELP: &str = "\
-Answers: --answer KEY.FIELD=VALUE fills in one field, --answer KEY=accept|decline|cancel answers the whole question.
+Answers: --answer KEY.FIELD=VALUE fills in one field, --answer KEY=accept|decline|cancel answers the whole question, and
+--answer KEY=accept@HOST agrees to open a page of that host. KEY may be the number of the question: 1, 2, ..
 Questions without an answer are asked at the terminal. --sample and --root answer questions for the client itself.
 
 Exit codes:
@@ -27,7 +28,8 @@ Exit codes:
   1    the tool failed
   2    usage: arguments, answers, key files; `demo` without an answer and without a terminal
   3    pending: `--once`, or a question without an answer and without a terminal, also in a session
-  4    protocol or transport: an error of the server, no connection, no response in time
+  4    protocol or transport: an error of the server, no connection, no response in time. A call that can go on after completed
+       steps is printed, for `resume`
   130  interrupted: at a question, and nothing was sent; or while it listens";
 
 /// Calls tools that ask, and serves a demo of such tools.
@@ -85,6 +87,10 @@ pub(crate) enum Command {
         client: ClientArgs,
         #[command(flatten)]
         wait: WaitArgs,
+        /// Show log messages of the server from this level on: debug, info, notice, warning, error, critical, alert or
+        /// emergency
+        #[arg(long, value_name = "LEVEL", value_parser = notifications::level)]
+        log_level: Option<LogLevel>,
         #[command(flatten)]
         target: TargetArgs,
     },
@@ -110,7 +116,8 @@ pub(crate) enum Command {
     },
     /// Continues a pending call
     ///
-    /// The server is the one that the pending call names, unless the command line names another one.
+    /// An `--answer` with the key of a question replaces its answer in the file. The number 1 is the first question without an
+    /// answer. The server is the one that the pending call names, unless the command line names another one.
     Resume {
         /// The file with the pending call; `-` for standard input
         file: PathBuf,
@@ -149,7 +156,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
     pub(crate) allow_host: Vec<String>,
     /// Let web pages of this origin use the server, such as https://app.example.com; may be repeated
-    #[arg(long, value_name = "ORIGIN", conflicts_with = "stdio")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin, conflicts_with = "stdio")]
     pub(crate) allow_origin: Vec<String>,
     /// Require a bearer token, and accept this one as that user; may be repeated. The token is readable in the list of
     /// processes: for demos only
@@ -182,10 +189,11 @@ pub(crate) struct ArgumentArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct AnswerArgs {
-    /// Answer KEY.FIELD=VALUE or KEY=accept|decline|cancel; may be repeated
+    /// Answer KEY.FIELD=VALUE, KEY=accept|decline|cancel or KEY=accept@HOST; may be repeated
     ///
-    /// In a session with a legacy server, questions have no keys: the key of the first question is 1, of the second one
-    /// 2.
+    /// KEY is the key of the question or its number: the first form or page of the call is 1, whatever way it comes. FIELD=VALUE is
+    /// enough where one open question has the field. Only accept@HOST agrees to a page, and only to one of that host; `accept`
+    /// alone does not. An answer is for one question; a page that is asked again is the same question.
     #[arg(long = "answer", value_name = "ANSWER")]
     pub(crate) answers: Vec<String>,
 }
@@ -214,7 +222,7 @@ pub(crate) struct ClientArgs {
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct WaitArgs {
-    /// The time limit for a server that only answers "not yet", in seconds
+    /// The time limit for a server that only answers "not yet", or does not report that a required page is finished, in seconds
     #[arg(long = "wait", value_name = "SECS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seconds: u64,
 }
@@ -232,7 +240,7 @@ pub(crate) struct CallArgs {
     pub(crate) answers: AnswerArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
-    /// Stop at the next question, and print the pending call as JSON
+    /// Stop at the next question, and print the pending call as JSON; a call in a session cannot stop
     #[arg(long)]
     pub(crate) once: bool,
     /// Print one JSON object; everything else goes to standard error
@@ -240,7 +248,7 @@ pub(crate) struct CallArgs {
     /// The members: "status" is "done", "pending", "task" or "error". "rounds" is the number of rounds of questions before a
     /// task, also of earlier processes. "result" is the server's result. "pending" is the pending call, for `resume`. "task"
     /// is the handle of the task that continues, for `task watch`. "error" has "kind", "message" and the server's "code".
-    /// If the tool fails, the status is "error", and there is a "result" too.
+    /// If the tool fails, or went on without an answer in a session, the status is "error", and there is a "result" too.
     #[arg(long)]
     pub(crate) json: bool,
     /// Save images, audio and other binary contents of the result as new files in this directory
@@ -262,6 +270,19 @@ fn token_of_user(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("must be TOKEN=USER".to_owned()),
     }
+}
+
+/// Parses the value of `--allow-origin`. The server ignores other texts, and a typing error would be a page that does not work.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let authority = text.strip_suffix('/').unwrap_or(text).split_once("://").map(|(_, authority)| authority);
+    let is_authority = |authority: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-._~:[]".contains(c);
+        !authority.is_empty() && authority.chars().all(is_part)
+    };
+    if authority.is_some_and(is_authority) {
+        return Ok(text.to_owned());
+    }
+    Err("must be scheme, host and port of a page, such as https://app.example.com")
 }
 
 /// Parses the value of `--path`.

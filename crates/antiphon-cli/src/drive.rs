@@ -1,6 +1,7 @@
 //! The loop over the legs of a call: sends a request, answers its questions, sends the next request.
 
 use crate::{
+    advice::wants_session,
     answer_flags::AnswerFlags,
     ask::{self, RoundError},
     console,
@@ -10,8 +11,9 @@ use crate::{
 };
 use antiphon::{
     client::{Call, CallProgress, Client, ClientTask, Era, Finished, PendingCall, TaskForm},
-    wire::{ElicitRequest, InputRequest},
+    wire::{Action, ElicitRequest, ElicitResult, InputRequest},
 };
+use serde::Deserialize as _;
 use std::time::{Duration, Instant};
 
 /// The maximum number of answered rounds. Common clients stop at ten.
@@ -32,6 +34,8 @@ pub(crate) struct Driving {
     pub(crate) detach: bool,
     /// The time limit for a server that requires the same URLs again and again.
     pub(crate) wait: Duration,
+    /// The time to wait for the server's report that required URLs are finished.
+    pub(crate) page_wait: Duration,
 }
 
 /// Drives a call to its end, or with `once` over one leg.
@@ -41,18 +45,30 @@ pub(crate) async fn drive(
     answers: &mut AnswerFlags,
     driving: Driving,
 ) -> Outcome {
-    let outcome = walk(client, start, answers, driving).await.unwrap_or_else(Outcome::Failed);
-    match answers.take_unanswered() {
-        Some(missing) => Outcome::Failed(Failure::unanswered(missing)),
-        None => outcome,
+    answers.begin_call();
+    let is_stored = matches!(start, Start::Resume(_));
+    let mut outcome = walk(client, start, answers, driving).await.unwrap_or_else(Outcome::Failed);
+    if let Outcome::Failed(failure) = &mut outcome {
+        failure.is_in_file = is_stored && answers.is_silent();
     }
+    match client.era() {
+        Some(Era::Legacy) if driving.once && !matches!(outcome, Outcome::Pending { .. }) => console::hint(
+            "--once: this server has a session, in which no call stops at a question, so it was not told that questions are \
+             possible. Leave out --once, and answer with --answer or at the terminal",
+        ),
+        Some(Era::Modern) if outcome.error_text().is_some_and(wants_session) => {
+            console::hint("the server can ask in sessions only: try `--mode legacy`")
+        }
+        _ => {}
+    }
+    outcome.with_unanswered(answers.take_unanswered())
 }
 
 async fn walk(
     client: &Client,
     start: Start,
     answers: &mut AnswerFlags,
-    Driving { once, detach, wait }: Driving,
+    Driving { once, detach, wait, page_wait }: Driving,
 ) -> Result<Outcome, Failure> {
     // On a session, the list of tools says if a call may be a task.
     if detach && client.discover().await.is_ok() && client.era() == Some(Era::Legacy) {
@@ -89,6 +105,7 @@ async fn walk(
             let text = format!("{} still asks after {answered} answered rounds", pending.server());
             return Err(Failure::protocol("round_limit", text));
         }
+        let mut is_first = true;
         match (urls(&pending), &same_urls) {
             (Some(urls), Some((before, since))) if urls == *before => {
                 // A person at the terminal sees each of them, and may need more time for the page.
@@ -97,6 +114,7 @@ async fn walk(
                         format!("{} still requires the same page after {wait:?} (--wait)", pending.server());
                     return Err(Failure::protocol("not_yet", text));
                 }
+                is_first = false;
             }
             (urls, _) => same_urls = urls.map(|urls| (urls, Instant::now())),
         }
@@ -107,6 +125,12 @@ async fn walk(
                 return Ok(Outcome::Pending { pending: Box::new(pending), missing: Some(missing) });
             }
             Err(RoundError::Failed(failure)) => return Err(failure),
+        }
+        if is_first && client.era() == Some(Era::Legacy) && waits_for_pages(&pending) {
+            console::hint(&format!(
+                "Waiting until {} reports that the page is finished, at most {page_wait:?} (--wait); then the call is sent again",
+                sanitize::line(&pending.server().to_string())
+            ));
         }
         answered += 1;
         legs += 1;
@@ -124,15 +148,21 @@ pub(crate) async fn follow(mut task: ClientTask, answers: &AnswerFlags) -> Resul
     if task.handle().form() != TaskForm::Session {
         answers.set_keyed();
     }
-    match task.wait().await {
-        Ok(result) => Ok(Outcome::Done(Finished::Tool(result))),
-        Err(error) => match (answers.take_unanswered(), error.task()) {
-            (Some(missing), Some(handle)) => {
-                Ok(Outcome::Task { handle: Box::new(handle.clone()), missing: Some(missing) })
-            }
-            _ => Err(error.into()),
-        },
-    }
+    let outcome = match task.wait().await {
+        Ok(result) => Outcome::Done(Finished::Tool(result)),
+        Err(error) => Outcome::Failed(error.into()),
+    };
+    Ok(outcome.with_unanswered(answers.take_unanswered()))
+}
+
+/// Returns `true` if the client waits before it sends the request again: in a session, a round without state is the error -32042,
+/// and the person agreed to all of its pages.
+fn waits_for_pages(pending: &PendingCall) -> bool {
+    let is_agreed = |key: &str| {
+        let answer = pending.answers().get(key).map(ElicitResult::deserialize);
+        matches!(answer, Some(Ok(answer)) if answer.action == Action::Accept)
+    };
+    !pending.has_state() && urls(pending).is_some() && pending.asks().iter().all(|(key, _)| is_agreed(key))
 }
 
 /// Returns the URLs that a round asks to open, if it asks nothing else.

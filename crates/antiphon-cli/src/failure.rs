@@ -1,5 +1,6 @@
 //! Failures of the program, and their exit codes.
 
+use crate::advice::{self, Advice};
 use antiphon::{
     client::{AskFault, ClientError, ClientErrorKind, PendingCall, RequestFault, TaskHandle},
     wire::InputRequest,
@@ -39,24 +40,41 @@ pub(crate) struct Failure {
     /// The task at the time of the failure, with its answers, if it may still run.
     #[serde(skip)]
     pub(crate) task: Option<Box<TaskHandle>>,
+    /// `true` if the call is in the file that the person gave, with all of its answers.
+    #[serde(skip)]
+    pub(crate) is_in_file: bool,
+    /// The next step of the person.
+    #[serde(skip)]
+    pub(crate) advice: Option<Advice>,
+    /// `true` if the server reported steps that the call has completed.
+    #[serde(skip)]
+    pub(crate) is_after_steps: bool,
 }
 
 impl Failure {
-    /// Returns a failure caused by the command line.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    /// Returns a failure without a call or a task that could go on.
+    pub(crate) fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {
         Self {
-            exit: Exit::Usage,
-            kind: "usage",
+            exit,
+            kind,
             message: message.into(),
             code: None,
             pending: None,
             task: None,
+            advice: None,
+            is_after_steps: false,
+            is_in_file: false,
         }
+    }
+
+    /// Returns a failure caused by the command line.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
     }
 
     /// Returns a failure caused by the server or by the connection.
     pub(crate) fn protocol(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { exit: Exit::Protocol, kind, message: message.into(), code: None, pending: None, task: None }
+        Self::new(Exit::Protocol, kind, message)
     }
 
     /// Returns the failure of a question of a kind that the client did not declare.
@@ -70,25 +88,17 @@ impl Failure {
 
     /// Returns the failure of a call whose question in a session has no answer. Such a call cannot wait.
     pub(crate) fn unanswered(message: String) -> Self {
-        Self { exit: Exit::Pending, kind: "unanswered", message, code: None, pending: None, task: None }
+        Self::new(Exit::Pending, "unanswered", message)
     }
 
     /// Returns a failure of an operation of the operating system.
     pub(crate) fn io(what: &str, fault: &std::io::Error) -> Self {
-        Self {
-            exit: Exit::Protocol,
-            kind: "io",
-            message: format!("{what}: {fault}"),
-            code: None,
-            pending: None,
-            task: None,
-        }
+        Self::protocol("io", format!("{what}: {fault}"))
     }
 
     /// Returns the failure of Ctrl-C at a question.
     pub(crate) fn interrupted() -> Self {
-        let message = "interrupted; the answers of this round were not sent".to_owned();
-        Self { exit: Exit::Interrupted, kind: "interrupted", message, code: None, pending: None, task: None }
+        Self::new(Exit::Interrupted, "interrupted", "interrupted; the answers of this round were not sent")
     }
 }
 
@@ -116,12 +126,13 @@ impl From<ClientError> for Failure {
             }
             _ => (Exit::Protocol, "call"),
         };
+        let (advice, is_after_steps) = (Advice::of(&error), advice::has_completed_steps(&error));
         let code = error.server_error().map(|error| error.code.0);
         let message = with_source(&error);
         let goes_on = exit == Exit::Protocol && !error.is_state_refused();
         let task = error.task().cloned().map(Box::new);
         let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
-        Self { exit, kind, message, code, pending, task }
+        Self { exit, kind, message, code, pending, task, is_in_file: false, advice, is_after_steps }
     }
 }
 

@@ -22,12 +22,7 @@ pub(crate) fn edit<T>(
     creates: bool,
     edit: impl FnOnce(&mut KeyFile) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    // A link stays a link, and the file behind it is replaced.
-    let file = match fs::canonicalize(file) {
-        Ok(file) => file,
-        Err(fault) if creates && fault.kind() == io::ErrorKind::NotFound => file.to_owned(),
-        Err(fault) => return Err(unreadable(file, &fault)),
-    };
+    let file = regular(file, creates)?;
     // The new file is the lock, too: a second edit at the same time would lose the first one.
     let temporary = Temporary::create(&file)?;
     let old = match fs::read_to_string(&file) {
@@ -46,6 +41,22 @@ pub(crate) fn edit<T>(
         ))
     })?;
     Ok(done)
+}
+
+/// Returns the path of a regular file, or of none if `creates` is true. A link stays a link, and the file behind it is replaced.
+/// Anything else would be lost: the new file takes its name.
+fn regular(file: &Path, creates: bool) -> Result<PathBuf, Failure> {
+    match fs::metadata(file) {
+        Ok(found) if found.is_file() => fs::canonicalize(file).map_err(|fault| unreadable(file, &fault)),
+        Ok(_) => Err(invalid(file, &"it is not a regular file, and stays as it is")),
+        Err(fault) if creates && fault.kind() == io::ErrorKind::NotFound => {
+            if fs::symlink_metadata(file).is_ok() {
+                return Err(invalid(file, &"it is a link to a file that does not exist"));
+            }
+            Ok(file.to_owned())
+        }
+        Err(fault) => Err(unreadable(file, &fault)),
+    }
 }
 
 /// A new file beside the key file. Dropping the value removes it.

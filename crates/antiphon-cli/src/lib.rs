@@ -12,6 +12,7 @@
 //! answers each question from the command line or at the terminal. `leg_observer` counts and logs the legs. All texts
 //! of servers pass through `sanitize` before they are printed on a terminal, and `console` prints everything.
 
+mod advice;
 mod answer_flags;
 mod args;
 mod ask;
@@ -21,6 +22,7 @@ mod drive;
 mod failure;
 mod features;
 mod field_value;
+mod flag_text;
 mod key_file;
 mod leg_observer;
 mod notifications;

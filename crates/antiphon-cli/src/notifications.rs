@@ -12,7 +12,11 @@ const SHOWN: usize = 500;
 
 /// Prints progress, and log messages if there is a level.
 pub(crate) fn attach(builder: ClientBuilder, level: Option<LogLevel>) -> ClientBuilder {
-    let builder = builder.on_progress(|event| console::hint(&progress(&event)));
+    attach_log(builder.on_progress(|event| console::hint(&progress(&event))), level)
+}
+
+/// Prints log messages if there is a level.
+pub(crate) fn attach_log(builder: ClientBuilder, level: Option<LogLevel>) -> ClientBuilder {
     match level {
         None => builder,
         Some(level) => builder.log_level(level).on_log(|event| console::hint(&message(&event))),

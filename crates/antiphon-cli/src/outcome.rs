@@ -10,6 +10,11 @@ use serde::Serialize;
 /// The outcome of a call.
 pub(crate) enum Outcome {
     Done(Finished),
+    /// The call is done, although one of its questions has no answer: the server went on without it.
+    Unanswered {
+        finished: Finished,
+        missing: String,
+    },
     /// The call waits for answers. `missing` describes the missing ones, if they were needed.
     Pending {
         pending: Box<PendingCall>,
@@ -39,11 +44,45 @@ struct JsonOutput<'a, R> {
 }
 
 impl Outcome {
+    /// Adds the question of a session that has no answer. A result, a pending call or a task stays beside it.
+    pub(crate) fn with_unanswered(self, unanswered: Option<String>) -> Self {
+        let Some(text) = unanswered else { return self };
+        match self {
+            Self::Done(finished) => Self::Unanswered { finished, missing: text },
+            Self::Pending { pending, .. } => Self::Pending { pending, missing: Some(text) },
+            Self::Task { handle, .. } => Self::Task { handle, missing: Some(text) },
+            Self::Failed(Failure { task: Some(handle), .. }) => Self::Task { handle, missing: Some(text) },
+            Self::Unanswered { .. } => self,
+            Self::Failed(_) => Self::Failed(Failure::unanswered(text)),
+        }
+    }
+
+    /// Returns the result.
+    fn finished(&self) -> Option<&Finished> {
+        match self {
+            Self::Done(finished) | Self::Unanswered { finished, .. } => Some(finished),
+            _ => None,
+        }
+    }
+
+    /// Returns the text of a tool that failed, or of an error.
+    pub(crate) fn error_text(&self) -> Option<&str> {
+        match self {
+            Self::Failed(failure) => Some(&failure.message),
+            _ => match self.finished()? {
+                Finished::Tool(result) if result.failed() => result.first_text(),
+                _ => None,
+            },
+        }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Done(Finished::Tool(result)) if result.failed() => Exit::ToolFailed,
             Self::Done(_) => Exit::Done,
-            Self::Pending { .. } | Self::Task { missing: Some(_), .. } => Exit::Pending,
+            Self::Unanswered { .. } | Self::Pending { .. } | Self::Task { missing: Some(_), .. } => {
+                Exit::Pending
+            }
             Self::Task { missing: None, .. } => Exit::Done,
             Self::Failed(failure) => failure.exit,
         }
@@ -53,7 +92,7 @@ impl Outcome {
     pub(crate) fn print_json(&self, rounds: u32) {
         let mut line =
             JsonOutput { status: "done", rounds, result: None, pending: None, task: None, error: None };
-        let tool_failure;
+        let found;
         match self {
             Self::Done(finished) => {
                 line.result = Some(finished);
@@ -61,9 +100,14 @@ impl Outcome {
                     && result.failed()
                 {
                     line.status = "error";
-                    tool_failure = failure_of(result);
-                    line.error = Some(&tool_failure);
+                    found = failure_of(result);
+                    line.error = Some(&found);
                 }
+            }
+            Self::Unanswered { finished, missing } => {
+                found = Failure::unanswered(missing.clone());
+                (line.status, line.result, line.error) = ("error", Some(finished), Some(&found));
+                console::failed(&found);
             }
             Self::Pending { pending, missing } => {
                 (line.status, line.pending) = ("pending", Some(&**pending));
@@ -77,6 +121,7 @@ impl Outcome {
                 (line.status, line.error) = ("error", Some(failure));
                 (line.pending, line.task) = (failure.pending.as_deref(), failure.task.as_deref());
                 console::failed(failure);
+                failure.advice.iter().for_each(|advice| console::hint(advice.text(true)));
             }
         }
         print_object(&line);
@@ -84,7 +129,7 @@ impl Outcome {
 
     /// Prints a note about a structured result in a build without the feature `schema`, which compares it with its schema.
     pub(crate) fn note_unchecked(&self) {
-        if let Self::Done(Finished::Tool(result)) = self
+        if let Some(Finished::Tool(result)) = self.finished()
             && !cfg!(feature = "schema")
             && result.structured_content.is_some()
         {
@@ -94,7 +139,7 @@ impl Outcome {
 
     /// Saves the binary contents of a result without printing the result. The paths go to standard error.
     pub(crate) fn save(&self, saver: &Saver) {
-        let Self::Done(finished) = self else { return };
+        let Some(finished) = self.finished() else { return };
         for text in texts(finished, Some(saver)).iter().filter(|text| text.contains(SAVED)) {
             console::hint(text);
         }
@@ -104,6 +149,10 @@ impl Outcome {
     pub(crate) fn print(&self, saver: Option<&Saver>) {
         match self {
             Self::Done(finished) => print_finished(finished, saver),
+            Self::Unanswered { finished, missing } => {
+                print_finished(finished, saver);
+                console::note(&format!("error: {missing}"));
+            }
             Self::Pending { missing: Some(missing), .. } => console::note(&format!("error: {missing}")),
             Self::Pending { pending, missing: None } => print_object(pending),
             Self::Task { handle, missing } => {
@@ -118,14 +167,26 @@ impl Outcome {
                         "the task continues at the server; `task watch {id}` continues here"
                     ));
                 }
-                if failure.pending.is_some() {
-                    console::hint(
-                        "the answers are lost; with --json they are printed, and `resume` continues the call",
-                    );
-                }
+                print_advice(failure);
             }
         }
     }
+}
+
+/// The note about a pending call that is printed.
+pub(crate) const PROTECT: &str =
+    "The pending call contains the state of the call: protect it like a password.";
+
+/// Prints the advice after a failure. After completed steps, the call is printed: without its state, only a new call is left,
+/// which repeats them.
+fn print_advice(failure: &Failure) {
+    let Some(advice) = failure.advice else { return };
+    let printed = failure.pending.as_ref().filter(|_| failure.is_after_steps && advice.resumes());
+    if let Some(pending) = printed {
+        print_object(pending);
+        console::hint(PROTECT);
+    }
+    console::hint(advice.text(printed.is_some() || failure.is_in_file));
 }
 
 /// Prints the result of a request without questions as one JSON object.
@@ -149,7 +210,7 @@ fn print_object(object: &impl Serialize) {
 
 fn failure_of(result: &CallToolResult) -> Failure {
     let message = result.first_text().unwrap_or("the tool failed").to_owned();
-    Failure { exit: Exit::ToolFailed, kind: "tool", message, code: None, pending: None, task: None }
+    Failure::new(Exit::ToolFailed, "tool", message)
 }
 
 /// Prints the result of a tool for a person.

@@ -5,12 +5,16 @@ use crate::{
     answer_flags::AnswerFlags,
     ask::{self, RoundError},
 };
-use antiphon::client::{CallbackError, ClientBuilder};
+use antiphon::client::{CallbackError, ClientBuilder, RoundDecision};
 
 /// Answers the questions of a legacy server, and of tasks. One question at a time, because there is one terminal.
 pub(crate) fn attach(builder: ClientBuilder, answers: &AnswerFlags) -> ClientBuilder {
-    let asked = answers.clone();
-    let builder = builder.one_at_a_time(true).on_elicit(move |ask| {
+    let (rounds, asked) = (answers.clone(), answers.clone());
+    let builder = builder.one_at_a_time(true).on_round(move |round| {
+        rounds.begin_round(&round.asks);
+        std::future::ready(RoundDecision::go())
+    });
+    let builder = builder.on_elicit(move |ask| {
         let answers = asked.clone();
         async move {
             // A prompt blocks this thread until the person answers. Other tasks continue on other threads.

@@ -18,10 +18,25 @@ use antiphon::{
 };
 use std::{ffi::OsString, time::Duration};
 
+/// The maximum length of a shown URL or name, in characters.
+const SHOWN: usize = 200;
+
 /// The server of a call.
 pub(crate) enum Target {
-    Url { url: String, bearer: Option<String>, headers: Vec<HttpHeader> },
-    Child { words: Vec<OsString>, variables: Vec<(String, OsString)>, inherit_env: bool },
+    Url {
+        url: String,
+        /// The text to show in the place of a URL that contains the values of variables.
+        shown: Option<String>,
+        bearer: Option<String>,
+        headers: Vec<HttpHeader>,
+    },
+    Child {
+        words: Vec<OsString>,
+        /// The text to show in the place of a program whose name contains the values of variables.
+        shown: Option<String>,
+        variables: Vec<(String, OsString)>,
+        inherit_env: bool,
+    },
 }
 
 impl Target {
@@ -38,27 +53,32 @@ impl Target {
 
     /// Returns a server at a URL, without a token.
     pub(crate) fn url(url: String) -> Self {
-        Self::Url { url, bearer: None, headers: Vec::new() }
+        Self::Url { url, shown: None, bearer: None, headers: Vec::new() }
     }
 
     /// Returns a server that is started as a child.
     pub(crate) fn child(words: Vec<OsString>) -> Self {
-        Self::Child { words, variables: Vec::new(), inherit_env: false }
+        Self::Child { words, shown: None, variables: Vec::new(), inherit_env: false }
     }
 
     /// Returns a server of a host's configuration.
     fn named(server: NamedServer) -> Self {
         match server {
-            NamedServer::Url { url, headers } => Self::Url { url, bearer: None, headers },
-            NamedServer::Command { words, variables } => Self::Child { words, variables, inherit_env: false },
+            NamedServer::Url { url, shown, headers } => {
+                Self::Url { shown: (shown != url).then_some(shown), url, bearer: None, headers }
+            }
+            NamedServer::Command { words, shown, variables } => {
+                Self::Child { words, shown: Some(shown), variables, inherit_env: false }
+            }
         }
     }
 
     /// Adds the flags for a URL, or for a command.
     fn with(mut self, args: &TargetArgs) -> Result<Self, Failure> {
         match &mut self {
-            Self::Url { url, bearer, headers } => {
+            Self::Url { url, shown, bearer, headers } => {
                 if !url.starts_with("http://") && !url.starts_with("https://") {
+                    let url = sanitize::truncated(shown.as_ref().unwrap_or(url), SHOWN);
                     return Err(Failure::usage(format!(
                         "`{url}` is not the URL of a server: it must begin with http:// or https://. Write a command after `--`"
                     )));
@@ -72,6 +92,12 @@ impl Target {
                     bearer.clone_from(&args.bearer);
                 }
                 headers.extend(args.headers.iter().cloned());
+                if let Some(HttpHeader { name, .. }) = headers.iter().find(|it| is_of_transport(&it.name)) {
+                    return Err(Failure::usage(format!(
+                        "the header `{}` belongs to the transport and cannot be set",
+                        sanitize::truncated(name, SHOWN)
+                    )));
+                }
             }
             Self::Child { variables, inherit_env, .. } => {
                 if !args.headers.is_empty() {
@@ -95,6 +121,12 @@ impl Target {
     /// Returns the server that a stored value names, such as a pending call, if it names a URL.
     pub(crate) fn of_stored(target: &str, what: &str, args: &TargetArgs) -> Result<Self, Failure> {
         if target.starts_with("http://") || target.starts_with("https://") {
+            if target.contains("${") {
+                return Err(Failure::usage(format!(
+                    "the {what} began at {}, with variables of a file of servers: give --servers and --server",
+                    sanitize::line(target)
+                )));
+            }
             if args.bearer.is_some() {
                 // Otherwise the author of the file would choose the receiver of the token.
                 return Err(Failure::usage(format!(
@@ -128,7 +160,7 @@ impl Target {
             Self::Url { url, .. } if !cfg!(feature = "https") && url.starts_with("https://") => {
                 return Err(Failure::usage(features::absent("a server at an https URL", "https")));
             }
-            Self::Url { url, bearer, headers } => {
+            Self::Url { url, shown, bearer, headers } => {
                 let mut builder = HttpTransport::builder(url);
                 for HttpHeader { name, value } in headers {
                     builder = builder.header(name, value);
@@ -136,10 +168,14 @@ impl Target {
                 if let Some(token) = bearer {
                     builder = builder.bearer(token);
                 }
+                // The query may hold a key.
+                if let Some(name) = shown.as_ref().and_then(|shown| shown.split(['?', '#']).next()) {
+                    builder = builder.named(name);
+                }
                 legs.observe(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
             }
-            Self::Child { words, variables, inherit_env } => {
-                legs.observe(spawn(words, variables, inherit_env)?)
+            Self::Child { words, shown, variables, inherit_env } => {
+                legs.observe(spawn(words, shown, variables, inherit_env)?)
             }
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
@@ -150,6 +186,28 @@ impl Target {
             .url_retry_interval(Duration::from_secs(timeout));
         Ok(attach(builder).connect(transport))
     }
+}
+
+/// Returns `true` for the headers that the connection or the protocol sets itself.
+fn is_of_transport(name: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "accept",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "last-event-id",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    let name = name.to_ascii_lowercase();
+    NAMES.contains(&&*name) || name.starts_with("mcp-")
 }
 
 /// Returns the value of a variable for a command.
@@ -164,21 +222,23 @@ fn value_of(variable: &EnvVariable) -> Result<OsString, Failure> {
 
 fn spawn(
     words: Vec<OsString>,
+    shown: Option<String>,
     variables: Vec<(String, OsString)>,
     inherit_env: bool,
 ) -> Result<ChildTransport, Failure> {
     let mut words = words.into_iter();
     let program = words.next().ok_or_else(|| Failure::usage("no command after `--`"))?;
-    let name = program.to_string_lossy().into_owned();
+    let name = shown.unwrap_or_else(|| program.to_string_lossy().into_owned());
+    let prefix = name.clone();
     let stderr = if console::is_quiet() {
         ChildStderr::Discard
     } else {
         // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
         ChildStderr::Lines(Box::new(move |line: &str| {
-            console::note(&format!("[{}] {}", sanitize::line(&name), sanitize::line(line)))
+            console::note(&format!("[{}] {}", sanitize::line(&prefix), sanitize::line(line)))
         }))
     };
-    let command = ChildCommand::new(program).args(words).inherit_env(inherit_env).stderr(stderr);
+    let command = ChildCommand::new(program).named(name).args(words).inherit_env(inherit_env).stderr(stderr);
     let command = variables.into_iter().fold(command, |command, (name, value)| command.env(name, value));
     ChildTransport::spawn(command).map_err(|error| Failure::protocol("transport", error.to_string()))
 }

@@ -323,7 +323,7 @@ fn reason(name: &str) -> Value {
 }
 
 /// Returns the names of these capabilities, as clients document them.
-fn names_of(missing: AskSupport) -> String {
+pub(crate) fn names_of(missing: AskSupport) -> String {
     let names = [
         (missing.form, "elicitation.form"),
         (missing.url, "elicitation.url"),

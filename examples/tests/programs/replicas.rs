@@ -143,6 +143,9 @@ fn antiphon(arguments: &[String], input: &Value) -> (Value, Option<String>) {
     (output, shown_url(&stderr))
 }
 
+/// The hosts of the pages. The command line agrees to a page with its host.
+const HOSTS: [(&str, &str); 2] = [("deposit#7=accept", "127.0.0.1"), ("terms=accept", "example.com")];
+
 impl Case {
     /// Returns the arguments of `call`, and those that every leg needs.
     fn arguments(&self, fleet: &Fleet, leg_by_leg: bool) -> (Vec<String>, Vec<String>) {
@@ -152,7 +155,11 @@ impl Case {
         }
         let flags = [("--answer", &self.answers), ("--root", &self.roots)];
         for (flag, values) in flags {
-            shared_arguments.extend(values.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
+            let with_host = |value: &String| match HOSTS.iter().find(|(known, _)| known == value) {
+                Some((_, host)) => format!("{value}@{host}"),
+                None => value.clone(),
+            };
+            shared_arguments.extend(values.iter().flat_map(|value| [flag.to_owned(), with_host(value)]));
         }
         if let Some(text) = &self.sample {
             shared_arguments.extend(["--sample".to_owned(), text.clone()]);

@@ -29,10 +29,11 @@ pub(crate) struct TargetArgs {
     /// Pass the whole environment of this program on to a command, with all tokens and keys in it
     #[arg(long)]
     pub(crate) inherit_env: bool,
-    /// A JSON file with an object "mcpServers", as hosts have it; `--server` selects one of them
+    /// A JSON file with an object "mcpServers", as hosts have it, or `-` for standard input; `--server` selects one of them
     ///
     /// "command", "args" and "env", or "url" and "headers". ${NAME} and ${NAME:-DEFAULT} in the values are variables of this
-    /// program's environment.
+    /// program's environment, and errors show the names only. The file is a regular one of at most 1 MiB. Headers of the connection
+    /// and of the protocol, such as Host and Mcp-Method, are refused.
     #[arg(long, value_name = "FILE", requires = "server")]
     pub(crate) servers: Option<PathBuf>,
     /// The name of the server in the file of `--servers`

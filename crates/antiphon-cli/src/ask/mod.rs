@@ -5,8 +5,11 @@
 //! > Respect user privacy and provide clear decline and cancel options
 
 mod form;
+mod name;
 mod prompt;
 mod task;
+#[cfg(test)]
+mod tests;
 mod url;
 
 pub(crate) use task::{answer_task, summary};
@@ -15,11 +18,12 @@ use crate::{
     answer_flags::{AnswerFlags, FlagAnswer},
     console,
     failure::Failure,
+    flag_text::FlagAction,
     sanitize,
 };
 use antiphon::{
     client::{ElicitAsk, PendingCall, consent::form_warnings},
-    wire::{Action, ElicitRequest, ElicitResult, FormSchema, InputRequest},
+    wire::{ElicitRequest, ElicitResult, FormSchema, InputRequest},
 };
 
 /// The reason why a round has no complete answers.
@@ -36,43 +40,30 @@ impl From<Failure> for RoundError {
     }
 }
 
-/// Sets every missing answer. Sets the available answers even if others are missing.
+/// Sets every missing answer. Sets the available answers even if others are missing. An answer of a stored call is replaced if the
+/// command line names its key.
 pub(crate) fn answer_round(pending: &mut PendingCall, answers: &AnswerFlags) -> Result<(), RoundError> {
+    let _turn = answers.turn();
     let asks = pending.asks().clone();
-    let keys: Vec<&str> = asks.iter().map(|(key, _)| key).collect();
+    answers.begin_round(&asks);
     let header = format!(
         "{} asks, for {}:",
         sanitize::line(&pending.server().to_string()),
         sanitize::line(&pending.call().to_string())
     );
-    let open = pending.missing();
+    // In a session, the key is an id that the server made for this call.
+    let (open, has_keys) = (pending.missing(), pending.has_state());
+    let is_open = |key: &str| open.iter().any(|name| name == key) || answers.names(key);
     let mut missing = Vec::new();
-    for (at, (key, ask)) in
-        asks.iter().enumerate().filter(|(_, (key, _))| open.iter().any(|name| name == key))
-    {
-        let result = match ask {
-            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }) => {
-                let scripted = answers.to(key, &keys, Some(requested_schema))?;
-                answer_form(&Question { key, header: &header, message }, requested_schema, scripted)?
-            }
-            InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
-                let mut scripted = answers.to(key, &keys, None)?;
-                // In a session, the key is an id that the server made for this call, and that nobody knows before.
-                if scripted.action.is_none() && !pending.has_state() {
-                    let number = (at + 1).to_string();
-                    scripted = answers.to(&number, &[&number], None)?;
-                }
-                answer_url(&Question { key, header: &header, message }, url, &scripted)?
-            }
-            other => {
-                let Some(answer) = answers.client_answer(other) else {
-                    return Err(undeclared(pending, key, other).into());
-                };
-                pending.answer(key, &answer).map_err(|error| Failure::usage(error.to_string()))?;
-                continue;
-            }
+    for (key, ask) in asks.iter().filter(|(key, _)| is_open(key)) {
+        let Some(question) = Question::of(key, has_keys, &header, ask) else {
+            let Some(answer) = answers.client_answer(ask) else {
+                return Err(undeclared(pending, key, ask).into());
+            };
+            pending.answer(key, &answer).map_err(|error| Failure::usage(error.to_string()))?;
+            continue;
         };
-        match result {
+        match answer(&question, answers)? {
             AnswerResult::Answer(answer) => {
                 pending.answer(key, &answer).map_err(|error| Failure::usage(error.to_string()))?;
             }
@@ -88,8 +79,8 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &AnswerFlags) -> 
 /// Returns the message that names the missing answers.
 fn missing(missing_answer: &[MissingAnswer]) -> String {
     let examples: Vec<String> =
-        missing_answer.iter().map(|name| format!("--answer {}", example(name))).collect();
-    let names: Vec<&str> = missing_answer.iter().map(|name| name.name.as_str()).collect();
+        missing_answer.iter().map(|it| format!("--answer {}={}", it.name, it.example)).collect();
+    let names: Vec<&str> = missing_answer.iter().map(|it| it.name.as_str()).collect();
     sanitize::line(&format!(
         "no answer for {} and no terminal to ask: pass {}",
         names.join(", "),
@@ -97,29 +88,31 @@ fn missing(missing_answer: &[MissingAnswer]) -> String {
     ))
 }
 
-/// Returns the answer to a question that comes during the call. In a session, its key is its number; a question of a task has a
-/// key.
+/// Returns the answer to a question that comes during the call.
 pub(crate) fn answer_session_question(
     ask: &ElicitAsk,
     answers: &AnswerFlags,
 ) -> Result<ElicitResult, RoundError> {
+    let _turn = answers.turn();
     let context = ask.context();
-    let key = if answers.is_keyed() { context.key.clone() } else { context.round.to_string() };
     let server = sanitize::line(&context.server.to_string());
     let header = match context.target.as_str() {
         "" => format!("{server} asks:"),
         target => format!("{server} asks, for {} `{}`:", context.method, sanitize::line(target)),
     };
-    let question = Question { key: &key, header: &header, message: ask.message() };
-    let found = match ask {
-        ElicitAsk::Form(form) => {
-            let scripted = answers.to(&key, &[&key], Some(&form.schema))?;
-            answer_form(&question, &form.schema, scripted)?
-        }
-        ElicitAsk::Url(url) => answer_url(&question, &url.url, &answers.to(&key, &[&key], None)?)?,
-        _ => return Err(Failure::not_supported("this kind of question", &key).into()),
+    let content = match ask {
+        ElicitAsk::Form(form) => Content::Form(&form.schema),
+        ElicitAsk::Url(url) => Content::Page(&url.url),
+        _ => return Err(Failure::not_supported("this kind of question", &context.key).into()),
     };
-    match found {
+    // In a session, the key is the id of a request.
+    let (key, has_keys) = (context.key.as_str(), answers.is_keyed());
+    answer_one(&Question { key, has_keys, header: &header, message: ask.message(), content }, answers)
+}
+
+/// Returns the answer to a question that is not part of a round.
+fn answer_one(question: &Question<'_>, answers: &AnswerFlags) -> Result<ElicitResult, RoundError> {
+    match answer(question, answers)? {
         AnswerResult::Answer(answer) => Ok(answer),
         AnswerResult::Missing(names) => Err(RoundError::Missing(missing(&names))),
     }
@@ -129,14 +122,34 @@ pub(crate) fn answer_session_question(
 const LONG: usize = 1000;
 const LONG_LINES: usize = 12;
 
-/// A question, and the name of the server that asks.
+/// A question of the person, and the name of the server that asks.
 struct Question<'a> {
     key: &'a str,
+    /// `true` if the author of the server chose the key; `false` if nobody knows it before the call.
+    has_keys: bool,
     header: &'a str,
     message: &'a str,
+    content: Content<'a>,
 }
 
-impl Question<'_> {
+enum Content<'a> {
+    Form(&'a FormSchema),
+    Page(&'a str),
+}
+
+impl<'a> Question<'a> {
+    /// Returns the question of an ask; none if the ask is not for the person.
+    fn of(key: &'a str, has_keys: bool, header: &'a str, ask: &'a InputRequest) -> Option<Self> {
+        let (message, content) = match ask {
+            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }) => {
+                (message, Content::Form(requested_schema))
+            }
+            InputRequest::Elicit(ElicitRequest::Url { message, url }) => (message, Content::Page(url)),
+            _ => return None,
+        };
+        Some(Self { key, has_keys, header, message, content })
+    }
+
     fn show(&self) {
         console::note("");
         console::note(&console::strong(self.header));
@@ -153,45 +166,60 @@ enum AnswerResult {
     Missing(Vec<MissingAnswer>),
 }
 
-/// A missing answer. If `whole` is true, the answer is an action for the whole question.
+/// A missing answer, and an example of its value.
 struct MissingAnswer {
     name: String,
-    whole: bool,
+    example: String,
 }
 
-fn example(missing_answer: &MissingAnswer) -> String {
-    format!("{}={}", missing_answer.name, if missing_answer.whole { "accept" } else { ".." })
+/// Answers one question from the command line or at the terminal.
+fn answer(question: &Question<'_>, answers: &AnswerFlags) -> Result<AnswerResult, Failure> {
+    match question.content {
+        Content::Form(schema) => {
+            let number = answers.number(None);
+            let given = answers.take(number, question.key, Some(schema))?;
+            let name = name::of(number, question.key, question.has_keys);
+            answer_form(question, &name, schema, given, answers.has_terminal())
+        }
+        Content::Page(page) => {
+            let number = answers.number(Some(page));
+            if answers.has_agreed(page) {
+                return Ok(AnswerResult::Answer(ElicitResult::consent()));
+            }
+            let given = answers.take(number, question.key, None)?;
+            let name = name::of(number, question.key, question.has_keys);
+            answer_page(question, &name, page, given, answers)
+        }
+    }
 }
 
 fn answer_form(
     question: &Question<'_>,
+    name: &str,
     schema: &FormSchema,
-    scripted: FlagAnswer,
+    FlagAnswer { action, fields: given }: FlagAnswer,
+    has_terminal: bool,
 ) -> Result<AnswerResult, Failure> {
-    if let Some(action @ (Action::Decline | Action::Cancel)) = scripted.action {
-        return Ok(AnswerResult::Answer(refusal(action)));
+    if let Some(refusal) = refusal(action.as_ref()) {
+        return Ok(AnswerResult::Answer(refusal));
     }
-    let given = scripted.fields;
     let open: Vec<_> = schema
         .fields()
         .iter()
         .filter(|field| field.required && field.default_value().is_none() && !given.contains_key(&field.name))
         .collect();
     // If the command line has all required answers, the person is not asked, and optional fields stay empty.
-    let is_scripted = open.is_empty() && (scripted.action == Some(Action::Accept) || !given.is_empty());
+    let is_scripted = open.is_empty() && (action == Some(FlagAction::Accept) || !given.is_empty());
     if is_scripted {
         return Ok(AnswerResult::Answer(ElicitResult::accept(given)));
     }
-    if !console::has_terminal() {
-        let key = question.key;
-        let mut missing_answer: Vec<MissingAnswer> = open
-            .iter()
-            .map(|field| MissingAnswer { name: format!("{key}.{}", field.name), whole: false })
-            .collect();
-        if missing_answer.is_empty() {
-            missing_answer.push(MissingAnswer { name: key.to_owned(), whole: true });
+    if !has_terminal {
+        let field = |field: &str| MissingAnswer { name: format!("{name}.{field}"), example: "..".to_owned() };
+        let mut missing: Vec<MissingAnswer> = open.iter().map(|it| field(&it.name)).collect();
+        if missing.is_empty() {
+            missing.push(MissingAnswer { name: name.to_owned(), example: "accept".to_owned() });
         }
-        return Ok(AnswerResult::Missing(missing_answer));
+        return Ok(AnswerResult::Missing(missing));
     }
     question.show();
     for warning in form_warnings(question.message, schema) {
@@ -200,20 +228,46 @@ fn answer_form(
     Ok(AnswerResult::Answer(form::fill_in(schema, given)?))
 }
 
-fn answer_url(question: &Question<'_>, url: &str, scripted: &FlagAnswer) -> Result<AnswerResult, Failure> {
-    if let Some(action @ (Action::Decline | Action::Cancel)) = scripted.action {
-        return Ok(AnswerResult::Answer(refusal(action)));
+/// Answers a question of a page. The command line agrees to a page with the name of its host only: the person has not seen the
+/// page, and the server chooses it.
+fn answer_page(
+    question: &Question<'_>,
+    name: &str,
+    page: &str,
+    given: FlagAnswer,
+    answers: &AnswerFlags,
+) -> Result<AnswerResult, Failure> {
+    if let Some(refusal) = refusal(given.action.as_ref()) {
+        return Ok(AnswerResult::Answer(refusal));
     }
-    if scripted.action.is_none() && !console::has_terminal() {
-        return Ok(AnswerResult::Missing(vec![MissingAnswer { name: question.key.to_owned(), whole: true }]));
-    }
+    let shown = url::read(question.key, page)?;
     question.show();
-    let agreed = scripted.action == Some(Action::Accept);
-    Ok(AnswerResult::Answer(url::consent(question.key, url, agreed)?))
+    url::show(&shown);
+    match given.action {
+        Some(FlagAction::AcceptAt(host)) if host == shown.host => {
+            console::note("  You agreed on the command line: open it in your browser.");
+            answers.agree(page);
+            return Ok(AnswerResult::Answer(ElicitResult::consent()));
+        }
+        Some(FlagAction::AcceptAt(host)) => {
+            console::note(&format!("  You agreed on the command line to {host}, which is another host."));
+        }
+        Some(_) => console::note("  `accept` without a host agrees to no page."),
+        None => {}
+    }
+    if !answers.has_terminal() {
+        let example = format!("accept@{}", shown.host);
+        return Ok(AnswerResult::Missing(vec![MissingAnswer { name: name.to_owned(), example }]));
+    }
+    Ok(AnswerResult::Answer(url::ask(&shown)?))
 }
 
-fn refusal(action: Action) -> ElicitResult {
-    if action == Action::Decline { ElicitResult::decline() } else { ElicitResult::cancel() }
+fn refusal(action: Option<&FlagAction>) -> Option<ElicitResult> {
+    match action? {
+        FlagAction::Decline => Some(ElicitResult::decline()),
+        FlagAction::Cancel => Some(ElicitResult::cancel()),
+        FlagAction::Accept | FlagAction::AcceptAt(_) => None,
+    }
 }
 
 /// Returns the failure of an undeclared question.

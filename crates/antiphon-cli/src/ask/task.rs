@@ -1,10 +1,10 @@
 //! Answers the open questions of a task, without waiting for its end.
 
-use super::{AnswerResult, MissingAnswer, Question, answer_form, answer_url, missing};
+use super::{AnswerResult, MissingAnswer, Question, answer, missing};
 use crate::{answer_flags::AnswerFlags, failure::Failure, sanitize};
 use antiphon::{
     client::ClientTask,
-    wire::{ElicitRequest, InputRequest, InputResponses},
+    wire::{InputRequest, InputRequests, InputResponses},
 };
 use serde::Serialize;
 
@@ -17,27 +17,24 @@ pub(crate) struct TaskAnswers {
 
 /// Returns the available answers to the open questions.
 pub(crate) fn answer_task(task: &ClientTask, flags: &AnswerFlags) -> Result<TaskAnswers, Failure> {
-    let keys: Vec<&str> = task.questions().map(|(key, _)| key).collect();
+    let _turn = flags.turn();
+    let mut asks = InputRequests::new();
+    for (key, ask) in task.questions() {
+        // A question that was read can be written.
+        let _ = asks.insert(key, ask.clone());
+    }
+    flags.begin_round(&asks);
     let header = format!("{} asks, for a task:", sanitize::line(&task.handle().server().to_string()));
     let (mut answers, mut open) = (InputResponses::new(), Vec::new());
     for (key, ask) in task.questions() {
-        let question = |message| Question { key, header: &header, message };
-        let found = match ask {
-            InputRequest::Elicit(ElicitRequest::Form { message, requested_schema: schema }) => {
-                answer_form(&question(message), schema, flags.to(key, &keys, Some(schema))?)?
+        let Some(question) = Question::of(key, true, &header, ask) else {
+            match flags.client_answer(ask) {
+                Some(answer) => insert(&mut answers, key, &answer)?,
+                None => open.push(MissingAnswer { name: key.to_owned(), example: "accept".to_owned() }),
             }
-            InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
-                answer_url(&question(message), url, &flags.to(key, &keys, None)?)?
-            }
-            other => {
-                match flags.client_answer(other) {
-                    Some(answer) => insert(&mut answers, key, &answer)?,
-                    None => open.push(MissingAnswer { name: key.to_owned(), whole: true }),
-                }
-                continue;
-            }
+            continue;
         };
-        match found {
+        match answer(&question, flags)? {
             AnswerResult::Answer(answer) => insert(&mut answers, key, &answer)?,
             AnswerResult::Missing(mut names) => open.append(&mut names),
         }

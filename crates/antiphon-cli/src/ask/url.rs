@@ -11,20 +11,23 @@ use antiphon::{
     wire::ElicitResult,
 };
 
-/// Shows the URL, and asks for consent unless the command line gives it.
-pub(super) fn consent(key: &str, url: &str, agreed: bool) -> Result<ElicitResult, Failure> {
-    let shown =
-        show_url(url).map_err(|fault| Failure::protocol("invalid_url", format!("`{key}`: {fault}")))?;
+/// Reads the URL of a question.
+pub(super) fn read(key: &str, url: &str) -> Result<UrlConsent, Failure> {
+    show_url(url).map_err(|fault| Failure::protocol("invalid_url", format!("`{key}`: {fault}")))
+}
+
+/// Shows the URL.
+pub(super) fn show(shown: &UrlConsent) {
     console::note("  The server asks you to open this page:");
-    console::note(&format!("    {}", highlighted(&shown)));
+    console::note(&format!("    {}", highlighted(shown)));
     console::note(&format!("    Host: {}", sanitize::line(&shown.host)));
     for warning in &shown.warnings {
         console::note(&format!("    Warning: {warning}"));
     }
-    if agreed {
-        console::note("  You agreed on the command line: open it in your browser.");
-        return Ok(ElicitResult::consent());
-    }
+}
+
+/// Asks for consent at the terminal.
+pub(super) fn ask(shown: &UrlConsent) -> Result<ElicitResult, Failure> {
     let choices = ["Agree: I open it in my browser", "Decline: say no", "Cancel: decide nothing"];
     let help = Some("this program opens and fetches nothing");
     match choose("Do you agree?", &choices, help)? {

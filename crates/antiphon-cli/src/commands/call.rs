@@ -8,7 +8,7 @@ use crate::{
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     notifications,
-    outcome::Outcome,
+    outcome::{Outcome, PROTECT},
     sanitize,
     save::Saver,
     session_questions,
@@ -104,7 +104,9 @@ async fn finish(
             });
             match client {
                 Ok(client) => {
-                    let driving = Driving { once: call_args.once, detach: task.detach, wait };
+                    let (once, detach) = (call_args.once, task.detach);
+                    let page_wait = page_wait(target.timeout, wait);
+                    let driving = Driving { once, detach, wait, page_wait };
                     connected(start, &client, is_child, answers, driving).await
                 }
                 Err(failure) => Outcome::Failed(failure),
@@ -124,12 +126,14 @@ async fn finish(
 
 /// Limits the time of a server that only answers "not yet".
 pub(super) fn with_wait(builder: ClientBuilder, timeout: u64, wait: Duration) -> ClientBuilder {
-    let builder = builder.state_only_limits(u32::MAX, wait);
+    builder.state_only_limits(u32::MAX, wait).url_retry_interval(page_wait(timeout, wait))
+}
+
+/// Returns the time to wait for the server's report that required pages are finished.
+pub(super) fn page_wait(timeout: u64, wait: Duration) -> Duration {
+    let timeout = Duration::from_secs(timeout);
     // A person at the terminal may need more time for a page.
-    if console::has_terminal() {
-        return builder;
-    }
-    builder.url_retry_interval(wait.min(Duration::from_secs(timeout)))
+    if console::has_terminal() { timeout } else { wait.min(timeout) }
 }
 
 async fn connected(
@@ -147,7 +151,7 @@ async fn connected(
     client.close().await;
     answers.warn_unused();
     if let Outcome::Pending { missing: None, .. } = &outcome {
-        console::hint("The pending call contains the state of the call: protect it like a password.");
+        console::hint(PROTECT);
         if is_child {
             console::hint(
                 "It becomes invalid when the server started here ends, unless that server has a key file and is started again with it.",

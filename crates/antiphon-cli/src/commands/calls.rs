@@ -1,20 +1,24 @@
 //! `calls`: one call for each line of standard input, over one connection.
 
-use super::call::with_wait;
+use super::call::{page_wait, with_wait};
 use crate::{
     answer_flags::AnswerFlags,
     args::{AnswerArgs, ClientArgs, TargetArgs, WaitArgs},
     drive::{Driving, Start, drive},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
+    notifications,
     outcome::Outcome,
     session_questions,
     target::Target,
 };
-use antiphon::client::{Call, Client};
+use antiphon::{
+    client::{Call, Client},
+    wire::LogLevel,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{io, time::Duration};
+use std::io;
 
 /// A line of the input.
 #[derive(Deserialize)]
@@ -28,7 +32,7 @@ struct CallLine {
 pub(super) async fn calls(
     answers: AnswerArgs,
     client: ClientArgs,
-    wait: WaitArgs,
+    (wait, level): (WaitArgs, Option<LogLevel>),
     target: &TargetArgs,
     log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
@@ -37,10 +41,13 @@ pub(super) async fn calls(
     let attached = answers.clone();
     let client =
         Target::required(target)?.connect(target.timeout, target.mode.clone(), &legs, |builder| {
+            let builder = notifications::attach_log(builder, level);
             let builder = with_wait(builder, target.timeout, wait.limit()).declare(attached.asks());
             session_questions::attach(builder, &attached)
         })?;
-    let exit = each_line(&client, &legs, &mut answers, wait.limit()).await;
+    let (wait, page_wait) = (wait.limit(), page_wait(target.timeout, wait.limit()));
+    let driving = Driving { once: false, detach: false, wait, page_wait };
+    let exit = each_line(&client, &legs, &mut answers, driving).await;
     client.close().await;
     answers.warn_unused();
     exit
@@ -50,7 +57,7 @@ async fn each_line(
     client: &Client,
     legs: &LegObserver,
     answers: &mut AnswerFlags,
-    wait: Duration,
+    driving: Driving,
 ) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     loop {
@@ -65,9 +72,7 @@ async fn each_line(
         }
         let before = legs.rounds();
         let outcome = match call(&line) {
-            Ok(call) => {
-                drive(client, Start::New(call), answers, Driving { once: false, detach: false, wait }).await
-            }
+            Ok(call) => drive(client, Start::New(call), answers, driving).await,
             Err(failure) => Outcome::Failed(failure),
         };
         outcome.print_json(legs.rounds() - before);

@@ -51,9 +51,8 @@ pub(super) async fn demo(args: AnswerArgs, store: &StoreArgs) -> Result<Exit, Fa
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
     let wait = Duration::from_secs(60);
-    let mut outcome =
-        drive(&client, Start::New(call), &mut answers, Driving { once: sends_twice, detach: false, wait })
-            .await;
+    let driving = Driving { once: sends_twice, detach: false, wait, page_wait: wait };
+    let mut outcome = drive(&client, Start::New(call), &mut answers, driving).await;
     if let Outcome::Pending { pending, missing: None } = outcome {
         outcome = twice(&client, *pending, &mut answers).await.unwrap_or_else(Outcome::Failed);
     }

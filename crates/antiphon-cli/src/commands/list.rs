@@ -80,6 +80,12 @@ pub(super) async fn discover(args: &ListArgs, log: Option<fn(&str)>) -> Result<E
         console::out(&format!("versions: {}", versions.join(", ")));
         let offers: Vec<String> = found.capabilities.0.keys().map(|name| sanitize::line(name)).collect();
         console::out(&format!("offers: {}", offers.join(", ")));
+        let extensions = found.capabilities.0.get("extensions").and_then(Value::as_object);
+        let extensions: Vec<String> =
+            extensions.into_iter().flatten().map(|(name, _)| sanitize::line(name)).collect();
+        if !extensions.is_empty() {
+            console::out(&format!("extensions: {}", extensions.join(", ")));
+        }
         if let Some(instructions) = &found.instructions {
             console::out(&sanitize::indented(instructions));
         }

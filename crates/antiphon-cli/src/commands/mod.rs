@@ -71,8 +71,8 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Task(command) => task::task(command, log).await,
         Command::Tasks(command) => tasks::tasks(command).await,
-        Command::Calls { answers, client, wait, target } => {
-            calls::calls(answers, client, wait, &target, log).await
+        Command::Calls { answers, client, wait, log_level, target } => {
+            calls::calls(answers, client, (wait, log_level), &target, log).await
         }
         Command::Prompt { name, arguments, call_args, target } => {
             call::run(|| call::prompt(name, arguments), (call_args, CallTaskArgs::default()), &target, log)

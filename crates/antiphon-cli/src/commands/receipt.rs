@@ -65,7 +65,7 @@ fn read(file: &Path) -> Result<(String, String), Failure> {
 
 /// Returns the failure of a receipt that does not count.
 fn refused(message: String) -> Failure {
-    Failure { exit: Exit::ToolFailed, kind: "receipt", message, code: None, pending: None, task: None }
+    Failure::new(Exit::ToolFailed, "receipt", message)
 }
 
 /// Returns the receipt for a person. All texts in it come from others: each one is on its own line or escaped in its line.

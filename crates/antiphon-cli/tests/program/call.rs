@@ -168,7 +168,10 @@ fn tools_and_discover() {
         found.stdout.starts_with("antiphon-demo ") && found.stdout.contains("versions: 2026-07-28\n"),
         "{found:?}"
     );
-    assert!(found.stdout.contains("offers: extensions, prompts, resources, tools\n"), "{found:?}");
+    let offers = "offers: extensions, prompts, resources, tools\nextensions: io.modelcontextprotocol/tasks\n";
+    assert!(found.stdout.contains(offers), "{found:?}");
+    let bare = run(["discover", "--mode", "legacy", &server.url]);
+    assert!(bare.code == 0 && !bare.stdout.contains("extensions"), "{bare:?}");
     let found = run(["discover", "--json", &server.url]).json();
     assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
 }

@@ -81,6 +81,45 @@ fn a_file_is_replaced_as_a_whole() {
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 2);
 }
 
+/// The new file takes the name of the old one, so anything else than a file would be lost.
+#[cfg(unix)]
+#[test]
+fn only_a_regular_file_is_edited() {
+    use std::os::unix::{fs::FileTypeExt as _, fs::symlink, net::UnixListener};
+    let scratch = Scratch::new();
+    let path = |name: &str| scratch.path().join(name);
+    let shell = |line: &str| std::process::Command::new("sh").args(["-c", line]).status().unwrap().success();
+    fs::create_dir(path("directory")).unwrap();
+    assert!(shell(&format!("mkfifo {}", path("fifo").display())));
+    let _socket = UnixListener::bind(path("socket")).unwrap();
+    symlink(path("fifo"), path("link-to-fifo")).unwrap();
+    symlink(path("nowhere"), path("dangling")).unwrap();
+    let mut names = vec!["directory", "fifo", "socket", "link-to-fifo", "dangling"];
+    // Only root can make a device.
+    if shell(&format!("mknod {} c 1 3 2>/dev/null", path("device").display())) {
+        symlink(path("device"), path("link-to-device")).unwrap();
+        names.extend(["device", "link-to-device"]);
+    }
+    let kinds =
+        || names.iter().map(|name| fs::symlink_metadata(path(name)).unwrap().file_type()).collect::<Vec<_>>();
+    let (before, count) = (kinds(), fs::read_dir(scratch.path()).unwrap().count());
+    for name in &names {
+        let says = if *name == "dangling" { "No such file" } else { "not a regular file" };
+        for (edit, more) in
+            [("--add", &[][..]), ("--promote", &[]), ("--retire", &[]), ("--retire", &["--force"])]
+        {
+            let says = if (*name, edit) == ("dangling", "--add") {
+                "a link to a file that does not exist"
+            } else {
+                says
+            };
+            keygen(edit, &path(name), more).fails(2, says);
+        }
+    }
+    assert_eq!(kinds(), before);
+    assert!(before[1].is_fifo() && fs::read_dir(scratch.path()).unwrap().count() == count);
+}
+
 /// Two servers, always one step apart: calls that began before a step end after it, on the other server.
 #[cfg(unix)]
 #[test]

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod advice;
 mod call;
+mod consent;
 mod demo;
 mod events;
 mod exits;

@@ -153,6 +153,126 @@ fn servers_are_taken_from_a_file() {
     assert!(!head.contains("Bearer t"), "{head}");
 }
 
+/// A value of a variable may be a secret: no text of the program has it.
+#[test]
+fn values_of_variables_are_not_shown() {
+    const SECRET: &str = "S3CRETVALUE77";
+    let scratch = Scratch::new();
+    let entries = json!({
+        "program": {"command": "/x/${SECRET_OF_TEST}/nope"},
+        "whole": {"command": "${SECRET_OF_TEST}"},
+        "argument": {"command": "sh", "args": ["-c", "exit 3", "${SECRET_OF_TEST}"]},
+        "variable": {"command": "false", "env": {"A": "${SECRET_OF_TEST}"}},
+        "path": {"url": "http://127.0.0.1:1/${SECRET_OF_TEST}/mcp"},
+        "query": {"url": "http://127.0.0.1:1/mcp?key=${SECRET_OF_TEST}"},
+        "scheme": {"url": "${SECRET_OF_TEST}"},
+        "host": {"url": "http://${SECRET_OF_TEST} x/mcp"},
+        "header": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-A": "${SECRET_OF_TEST}\n"}},
+    });
+    let file = scratch.file("servers.json", &json!({ "mcpServers": entries }).to_string());
+    for name in entries.as_object().unwrap().keys() {
+        for flags in [&[][..], &["--json"], &["-v"]] {
+            let words = ["call", "x", "--servers", file.to_str().unwrap(), "--server", name];
+            let ran = finish(command(words.iter().chain(flags)).env("SECRET_OF_TEST", SECRET));
+            assert!(ran.code == 2 || ran.code == 4, "{name}: {ran:?}");
+            for text in [&ran.stdout, &ran.stderr] {
+                assert!(!text.contains(SECRET) && !text.contains(&SECRET.to_lowercase()), "{name}: {ran:?}");
+            }
+        }
+    }
+    // What the server itself writes has the name of its program as the file has it.
+    let shown = json!({"mcpServers": {"a": {"command": "${SHELL_OF_TEST}", "args": ["-c", "echo hi >&2"]}}});
+    let file = scratch.file("shown.json", &shown.to_string());
+    let words = ["call", "x", "--servers", file.to_str().unwrap(), "--server", "a"];
+    let ran = finish(command(words).env("SHELL_OF_TEST", "/bin/sh"));
+    assert!(ran.stderr.contains("[${SHELL_OF_TEST}] hi") && !ran.stderr.contains("/bin/sh"), "{ran:?}");
+}
+
+/// A pending call of such a server does not contain the value either, and names what is missing.
+#[test]
+fn a_pending_call_has_no_value_of_a_variable() {
+    let (server, scratch) = (Server::start(), Scratch::new());
+    let url = server.url.replace("/mcp", "/${PATH_OF_TEST}");
+    let file = scratch.file("servers.json", &json!({"mcpServers": {"a": {"url": url}}}).to_string());
+    let servers = ["--servers", file.to_str().unwrap(), "--server", "a"];
+    let with_path = |words: &[&str]| finish(command(words.iter().chain(&servers)).env("PATH_OF_TEST", "mcp"));
+    let once = with_path(&["call", "provision", "--args", r#"{"name": "orders"}"#, "--once"]);
+    assert_eq!((once.code, &once.json()["server"]["target"]), (3, &json!(url)), "{once:?}");
+    let pending = scratch.file("pending", &once.stdout);
+    let resume = ["resume", pending.to_str().unwrap(), "--answer", "region.region=eu"];
+    run(resume).fails(2, "give --servers and --server");
+    with_path(&resume).ends(0, "Provisioned \"orders\" in eu.");
+}
+
+/// Errors about a file are short, and a file is read up to a limit.
+#[test]
+fn a_file_of_servers_is_limited() {
+    let scratch = Scratch::new();
+    let of = |file: &std::path::Path, name: &str| {
+        run(["tools", "--servers", file.to_str().unwrap(), "--server", name])
+    };
+    let many: serde_json::Map<String, Value> =
+        (0..20_000).map(|number| (format!("server-{number}"), json!({}))).collect();
+    let unset: String = (0..20_000).map(|number| format!("${{UNSET_OF_TEST_{number}}}")).collect();
+    for (servers, name) in [
+        (json!(many), "other".to_owned()),
+        (json!({"a": {"command": unset}}), "a".to_owned()),
+        (json!({}), "x".repeat(50_000)),
+        (json!({"a": {"url": "x".repeat(50_000)}}), "a".to_owned()),
+        (json!({"a": {"command": ["x".repeat(50_000)]}}), "a".to_owned()),
+        (
+            json!({"a": {"url": "http://127.0.0.1:1/", "headers": {"host".to_owned() + &"x".repeat(50_000): "a b"}}}),
+            "a".to_owned(),
+        ),
+    ] {
+        let file = scratch.file("servers.json", &json!({ "mcpServers": servers }).to_string());
+        let ran = of(&file, &name);
+        assert!(
+            matches!(ran.code, 2 | 4) && ran.stderr.len() < 2000,
+            "{} bytes: {:.500}",
+            ran.stderr.len(),
+            ran.stderr
+        );
+    }
+    of(&scratch.file("long", &" ".repeat((1 << 20) + 1)), "a").fails(2, "more than 1048576 bytes");
+    of(scratch.path(), "a").fails(2, "not a regular file");
+    of(std::path::Path::new("/dev/zero"), "a").fails(2, "not a regular file");
+    let fifo = scratch.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    of(&fifo, "a").fails(2, "not a regular file");
+    // The input is read to the same limit.
+    let words = ["tools", "--servers", "-", "--server", "a"];
+    run_with_input(&mut command(words), r#"{"mcpServers": {"b": {}}}"#).fails(2, "there are: b");
+    run_with_input(&mut command(words), &" ".repeat((1 << 20) + 1)).fails(2, "more than 1048576 bytes");
+}
+
+/// The transport sets these headers itself: a second one would change how the request is read.
+#[test]
+fn headers_of_the_transport_are_refused() {
+    let scratch = Scratch::new();
+    for name in [
+        "Host",
+        "content-length",
+        "Transfer-Encoding",
+        "CONNECTION",
+        "Mcp-Method",
+        "mcp-session-id",
+        "MCP-Protocol-Version",
+        "Content-Type",
+        "Accept",
+        "Last-Event-ID",
+        "TE",
+        "Upgrade",
+    ] {
+        let says = format!("the header `{name}` belongs to the transport");
+        let servers = json!({"mcpServers": {"a": {"url": "http://127.0.0.1:1/mcp", "headers": {name: "x"}}}});
+        let file = scratch.file("servers.json", &servers.to_string());
+        run(["tools", "--servers", file.to_str().unwrap(), "--server", "a"]).fails(2, &says);
+        run(["tools", "--header", &format!("{name}: x"), "http://127.0.0.1:1/mcp"]).fails(2, &says);
+    }
+    run(["tools", "--header", "X-Host: x", "http://127.0.0.1:1/mcp"]).fails(4, "error: ");
+}
+
 #[test]
 fn arguments_are_read_from_a_file_or_the_input() {
     let (server, scratch) = (Server::start(), Scratch::new());
@@ -325,7 +445,7 @@ fn an_endless_not_yet_does_not_hold_the_program() {
             "--wait",
             "1",
             "--answer",
-            "page=accept",
+            "page=accept@example.com",
             "--mode",
             mode,
             "--",
@@ -356,9 +476,9 @@ fn pages_that_a_session_requires_have_numbers() {
         let words = ["call", "x", "--wait", "1", "--mode", "legacy"];
         run(words.iter().chain(flags).copied().chain(["--", "sh", "-c", &script]))
     };
-    let both = call(&["--answer", "1=accept", "--answer", "2=accept"]);
+    let both = call(&["--answer", "1=accept@example.com", "--answer", "2=accept@example.com"]);
     assert!(both.code == 4 && both.stderr.contains("still requires the same page"), "{both:?}");
-    let declined = call(&["--answer", "1=accept", "--answer", "90bc=decline"]);
+    let declined = call(&["--answer", "1=accept@example.com", "--answer", "90bc=decline"]);
     assert!(declined.code == 4 && declined.stderr.contains("-32042"), "{declined:?}");
-    call(&["--answer", "1=accept"]).fails(3, "90bc");
+    call(&["--answer", "1=accept@example.com"]).fails(3, "pass --answer 2=accept@example.com");
 }

@@ -114,6 +114,20 @@ fn pages_of_an_allowed_origin_may_use_it() {
 }
 
 #[test]
+fn an_origin_that_no_page_has_is_refused() {
+    for origin in ["*", "null", "https://*.example", "x/y", "https://", "https://a.example/page", "a.example"]
+    {
+        run(["serve-demo", "--allow-origin", origin]).fails(2, "scheme, host and port of a page");
+    }
+    Server::with_arguments(&[
+        "--allow-origin",
+        "HTTPS://A.example:8443/",
+        "--allow-origin",
+        "http://[::1]:80",
+    ]);
+}
+
+#[test]
 fn the_health_route_answers() {
     let head = head_of(&Server::start(), "GET /health HTTP/1.1");
     assert!(head.starts_with("http/1.1 200 ok"), "{head}");

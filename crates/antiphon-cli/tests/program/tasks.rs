@@ -204,6 +204,37 @@ fn a_question_without_an_answer_stops_and_leaves_the_task() {
     assert_eq!((&object["status"], &object["task"]["task_id"]), (&json!("task"), &json!(ID)));
 }
 
+/// The keys of the questions of a task may be random.
+#[test]
+fn questions_of_a_task_have_numbers() {
+    const A: &str = "27ed770836dec846";
+    const B: &str = "90bc7f3a11aa22bb";
+    for answer in ["1.region=eu", "region=eu"] {
+        let server = TaskServer::start(&[asks(&[A]), done()]);
+        for words in [&["call", "render"][..], &["task", "watch", ID]] {
+            let ran = server.run(&[words, &["--answer", answer]].concat());
+            assert_eq!(ran.code, 0, "{words:?} {answer}: {ran:?}");
+        }
+        assert!(
+            server.received().contains(&format!(r#"tasks/update {{"{A}":{EU}}}"#)),
+            "{:?}",
+            server.received()
+        );
+    }
+    let server = TaskServer::start(&[asks(&[A, B])]);
+    for words in [&["call", "render"][..], &["task", "watch", ID]] {
+        let ran = server.run(words);
+        assert!(ran.code == 3 && ran.stderr.contains("pass --answer 1.region=.."), "{words:?}: {ran:?}");
+    }
+    server.run(&["task", "answer", ID]).fails(3, "pass --answer 1.region=.. --answer 2.region=..");
+    let answered = server.run(&["task", "answer", ID, "--answer", "2.region=eu"]);
+    answered.ends(0, &format!("answered {B}"));
+    // Two open questions have the field.
+    server.run(&["task", "answer", ID, "--answer", "region=eu"]).fails(3, "1.region, 2.region");
+    let both = server.run(&["task", "watch", ID, "--answer", "region=eu"]);
+    assert_eq!(both.code, 3, "{both:?}");
+}
+
 #[test]
 fn a_task_is_read_answered_and_cancelled() {
     let server = TaskServer::start(&[asks(&["a", "b"])]);
@@ -354,6 +385,9 @@ fn the_end_of_a_task_is_the_exit_code() {
             assert_eq!((ran.code, &ran.json()["error"]["kind"]), (code, &json!(kind)), "{ran:?}");
         }
     }
+    let after_steps = json!({"error": {"code": -32603, "message": "no", "data": {"done": ["charge"]}}});
+    let ran = TaskServer::start(&[with(state("failed"), after_steps)]).run(&["task", "watch", ID]);
+    ran.fails(4, "look at what the call did before you call again");
     let server = TaskServer::start(&[done()]);
     for command in ["get", "watch", "cancel"] {
         let ran = server.run(&["task", command, "gone", "--json"]);

@@ -276,13 +276,39 @@ fn a_url_is_shown_with_host_and_warnings_before_consent() {
     }
 }
 
+/// A page whose host the command line does not name is shown, and the person decides.
+#[test]
+fn a_page_without_its_host_is_asked_at_the_terminal() {
+    let (_runtime, url) = serve();
+    for (answer, says) in [
+        ("checkout=accept", "`accept` without a host agrees to no page"),
+        ("1=accept", "`accept` without a host agrees to no page"),
+        ("1=accept@paypal.com", "to paypal.com, which is another host"),
+    ] {
+        let mut terminal = Terminal::start(&format!("call pay --answer {answer} {url}"));
+        terminal
+            .when("Host: xn--pypal-4ve.com", "")
+            .when(says, "")
+            .when("Do you agree?", &format!("{DOWN}\r"));
+        terminal.when("declined\r\n", "");
+        assert_eq!(terminal.end().1, 0);
+    }
+}
+
 #[test]
 fn consent_on_the_command_line() {
     let (_runtime, url) = serve();
-    run(["call", "pay", &url])
-        .fails(3, "no answer for checkout and no terminal to ask: pass --answer checkout=accept");
+    run(["call", "pay", &url]).fails(
+        3,
+        "no answer for checkout and no terminal to ask: pass --answer checkout=accept@xn--pypal-4ve.com",
+    );
     run(["call", "pay", "--answer", "checkout=decline", &url]).ends(0, "declined");
-    let agreed = run(["call", "pay", "--answer", "checkout=accept", &url]);
+    run(["call", "pay", "--answer", "checkout=accept", &url])
+        .fails(3, "`accept` without a host agrees to no page");
+    // A name with a letter of another alphabet is another host.
+    run(["call", "pay", "--answer", "checkout=accept@paypal.com", &url])
+        .fails(3, "to paypal.com, which is another host");
+    let agreed = run(["call", "pay", "--answer", "checkout=accept@p\u{430}ypal.com", &url]);
     agreed.ends(0, "agreed");
     for part in [
         "https://xn--pypal-4ve.com/pay?for=7",

@@ -205,7 +205,8 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
             Refusal::StepFailed { path, cause }
         }
         StopReason::Capability { path, missing } => {
-            tracing::warn!(target = ?escaped(target), call, path, ?missing, "the client does not support this question");
+            let names = crate::refusal::names_of(missing);
+            tracing::warn!(target = ?escaped(target), call, path, missing = names, "the client does not support this question");
             Refusal::Capability { missing }
         }
         StopReason::Client(text) => {

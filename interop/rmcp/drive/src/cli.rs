@@ -11,6 +11,9 @@ use std::{
 
 type CheckResult = Result<(), String>;
 
+/// The hosts of the pages. The command line agrees to a page with its host.
+const HOSTS: [(&str, &str); 2] = [("checkout=accept", "pay.example.com"), ("page=accept", "example.com")];
+
 /// Runs every case, the lists, and one call that continues in a second process.
 pub(crate) fn run_cases(
     antiphon: &str,
@@ -58,7 +61,11 @@ fn arguments_of(case: &Case) -> Vec<String> {
     if let Some(arguments) = case.members.get("arguments").filter(|_| subcommand != "read") {
         words.extend(["--args".to_owned(), arguments.to_string()]);
     }
-    words.extend(case.texts("answers").flat_map(|answer| ["--answer".to_owned(), answer.to_owned()]));
+    let with_host = |answer: &str| match HOSTS.iter().find(|(known, _)| *known == answer) {
+        Some((_, host)) => format!("{answer}@{host}"),
+        None => answer.to_owned(),
+    };
+    words.extend(case.texts("answers").flat_map(|answer| ["--answer".to_owned(), with_host(answer)]));
     words
 }
 

@@ -7,6 +7,7 @@
     reason = "shared by several test programs; a test fails by panicking"
 )]
 
+pub(crate) mod scripted;
 pub(crate) mod served;
 
 use serde_json::Value;

@@ -54,6 +54,8 @@ pub struct HttpTransport {
 #[derive(Clone)]
 pub struct HttpTransportBuilder {
     url: String,
+    /// The text that is shown in the place of the URL.
+    name: Option<String>,
     headers: Vec<(String, String)>,
     provider: Option<Provider>,
     max_response: usize,
@@ -73,6 +75,7 @@ impl HttpTransport {
     pub fn builder(url: impl Into<String>) -> HttpTransportBuilder {
         HttpTransportBuilder {
             url: url.into(),
+            name: None,
             headers: Vec::new(),
             provider: None,
             max_response: antiphon_wire::sse::MAX_EVENT,
@@ -177,6 +180,13 @@ impl HttpTransportBuilder {
         self
     }
 
+    /// Sets the text that errors, logs and stored calls have in the place of the URL: the URL without its query unless set. For
+    /// URLs whose host or path contains a secret.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// The longest JSON answer, and the longest event of a stream, in bytes: 16 MiB unless set.
     pub fn max_response(mut self, bytes: usize) -> Self {
         self.max_response = bytes;
@@ -218,10 +228,12 @@ impl HttpTransportBuilder {
             headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
         }
         let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+        // The query may hold a key.
+        let without_query =
+            || format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path());
         let core = Core {
             client: Mutex::new(Some(client)),
-            // The query may hold a key.
-            target: format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path()),
+            target: self.name.unwrap_or_else(without_query),
             uri,
             headers,
             provider: self.provider,
