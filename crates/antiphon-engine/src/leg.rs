@@ -29,7 +29,7 @@ pub use end::LegOutput;
 pub use next_action::{GraceReason, NextAction};
 pub use observations::Observations;
 pub use pending::PendingAsk;
-pub use setup::{CANCELLED, Delivery, Purpose, Setup};
+pub use setup::{Delivery, Purpose, Setup};
 pub use slot::{BranchId, Question, SlotId};
 pub use step::{StepBegin, StepPoll};
 
@@ -297,6 +297,7 @@ impl Leg {
         let place = Box::new_uninit();
         let mut leg = Box::write(place, Self::begin(setup));
         leg.call = Some(call);
+        leg.setup.refuse_step &= !record.stored.as_ref().is_some_and(|stored| stored.has_refused_step());
         leg.history = History::of(record.entries, record.stored, leg.setup.writes_ahead);
         leg.written_notes = record.notes.len();
         leg.inbox.reserve_exact(record.received.len() + record.asked.len());

@@ -66,14 +66,14 @@ mod wake_tracker;
 pub use answer::{InputResponse, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
-    AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, CANCELLED, DeferredWork, Delivery, GraceReason, Leg,
-    LegOutput, LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId,
-    StepBegin, StepPoll,
+    AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, DeferredWork, Delivery, GraceReason, Leg, LegOutput,
+    LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepBegin,
+    StepPoll,
 };
 pub use limits::Limits;
 pub use record::{
-    AskRecord, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome, StoredLeg,
-    UrlReference, WriteAhead,
+    AskRecord, CANCELLED, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome,
+    StoredLeg, UrlReference, WriteAhead,
 };
 pub use step_waker::StepWaker;
 pub use stop::StopReason;

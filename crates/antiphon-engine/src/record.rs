@@ -120,6 +120,23 @@ pub struct StepFailure {
     pub user_facing: bool,
 }
 
+/// The code of a step that did not run, because the task was cancelled.
+pub const CANCELLED: &str = "cancelled";
+/// The text of such a step.
+const REFUSED: &str = "the task was cancelled before this step";
+
+impl StepFailure {
+    /// Returns the failure of a step that does not run, because the task was cancelled.
+    pub(crate) fn cancellation() -> Self {
+        let (message, code) = (REFUSED.to_owned(), Some(CANCELLED.to_owned()));
+        Self { message, code, data: None, user_facing: true }
+    }
+
+    pub(crate) fn is_cancellation(&self) -> bool {
+        *self == Self::cancellation()
+    }
+}
+
 /// A question of the last round.
 #[derive(Clone, Debug)]
 pub struct AskRecord {

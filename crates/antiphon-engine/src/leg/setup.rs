@@ -44,7 +44,7 @@ pub struct Setup {
     /// True in a task: questions stay open from leg to leg, so a leg without an answer is no refusal to answer.
     pub in_task: bool,
     /// True if the call was cancelled and the handler does not know yet: its first new step does not run and fails with the
-    /// code [`CANCELLED`].
+    /// code [`CANCELLED`](crate::CANCELLED).
     pub refuse_step: bool,
     /// The time at which the leg begins, in Unix seconds.
     pub now: u64,
@@ -53,6 +53,3 @@ pub struct Setup {
     /// The version of the tool.
     pub version: u32,
 }
-
-/// The code of a step that did not run, because the task was cancelled.
-pub const CANCELLED: &str = "cancelled";

@@ -1,7 +1,7 @@
 //! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
-    CANCELLED, Delivery, Leg, Purpose, RESERVED_SPACE, Recorded, Status,
+    Delivery, Leg, Purpose, RESERVED_SPACE, Recorded, Status,
     slot::{Slot, SlotId, SlotState, SlotWaker, StepPhase, WakerId},
     slots::Counter,
 };
@@ -238,13 +238,7 @@ impl Leg {
         self.setup.refuse_step = false;
         let Some(slot) = self.remove(id, true) else { return StepPoll::Pending };
         let SlotState::Step { input, .. } = &slot.state else { return StepPoll::Pending };
-        let failure = StepFailure {
-            message: "the task was cancelled before this step".to_owned(),
-            code: Some(CANCELLED.to_owned()),
-            data: None,
-            user_facing: true,
-        };
-        let outcome = StepOutcome::Failed(failure);
+        let outcome = StepOutcome::Failed(StepFailure::cancellation());
         self.observations.note_outcome(&outcome);
         self.is_past_history = true;
         let (input, round) = (*input, self.round);

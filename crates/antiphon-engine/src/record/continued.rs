@@ -1,7 +1,7 @@
 //! The sealed record of a call and the stored record of its leg, as one.
 
 use super::{
-    Entry, EntryBody, EntryKind, Migration, Record, StepOutcome, Within,
+    Entry, EntryBody, EntryKind, Migration, Record, StepFailure, StepOutcome, Within,
     stored::{StoredDelivery, StoredLeg, StoredStep, rename},
 };
 use std::sync::Arc;
@@ -113,6 +113,16 @@ impl Continuation {
     /// Returns the estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.entries.iter().map(|(entry, _)| entry.size()).sum()
+    }
+
+    /// Returns `true` if an earlier run of the leg has refused a step because its task was cancelled: the handler has met the
+    /// cancellation, and its later steps run.
+    pub(crate) fn has_refused_step(&self) -> bool {
+        let mut outcomes = self.entries.iter().filter_map(|(entry, _)| match &entry.body {
+            EntryBody::Step { outcome: StepOutcome::Failed(failure), .. } => Some(failure),
+            _ => None,
+        });
+        outcomes.any(StepFailure::is_cancellation)
     }
 
     /// Puts the steps that were not delivered between and behind the deliveries.

@@ -41,12 +41,14 @@ async fn a_cancelled_task_is_undone_once_after_any_crash() {
             let created = fleet.settled("tools/call", &json!({"name": "undoes", "arguments": {}})).await;
             fleet.dies(Death { after, takes_effect });
             let id = json!({"taskId": created["result"]["taskId"]});
+            let mut status = Value::Null;
             for _ in 0..60 {
                 sleep(Duration::from_millis(500)).await;
                 let task = fleet.settled("tasks/get", &id).await;
                 if task["result"]["status"] == "working" {
                     fleet.settled("tasks/cancel", &id).await;
                 }
+                status = task["result"]["status"].clone();
             }
             let ended = fleet.ended(Value::Null);
             match ended.names().as_slice() {
@@ -54,7 +56,10 @@ async fn a_cancelled_task_is_undone_once_after_any_crash() {
                 [] => {}
                 // The process died with the cancellation, which then came too late.
                 [_, "more"] => assert!(ended.died, "{ended:#?}"),
-                _ => ended.did(&["work", "undo"]),
+                _ => {
+                    ended.did(&["work", "undo"]);
+                    assert_eq!(status, "cancelled", "{ended:#?}");
+                }
             }
         }
     }
