@@ -66,10 +66,14 @@ async fn check(
     let came = fake.client(draft()).call_tool("echo", ()).await;
     assert_eq!(fake.methods(), methods);
     for request in fake.requests() {
-        // A call asks in both forms. Once a task has one, its requests speak in that form only.
-        let is_draft = request["method"] != "tools/call" && methods.contains(&"tasks/result");
         let declared = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-        let extensions = (!is_draft).then(|| json!({"io.modelcontextprotocol/tasks": {}}));
+        let extensions = match request["method"].as_str() {
+            // A call asks in both forms.
+            Some("tools/call") => Some(json!({"io.modelcontextprotocol/tasks": {}})),
+            // The requests about a task speak in its form.
+            Some("tasks/result" | "tasks/input_response") => None,
+            _ => continue,
+        };
         assert_eq!(declared.get("extensions"), extensions.as_ref(), "{request}");
     }
     let error = match (came, expected) {
