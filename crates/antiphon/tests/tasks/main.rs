@@ -31,6 +31,7 @@ mod recovery;
 mod sealed;
 mod session_client;
 mod session_view;
+mod stdio_end;
 mod urls;
 mod versions;
 mod view_tools;
