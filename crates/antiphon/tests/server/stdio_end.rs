@@ -290,11 +290,15 @@ async fn a_subscription_ends_with_its_server_only() {
 async fn an_output_that_is_closed_ends_the_server_and_no_step() {
     for modern in [true, false] {
         let (server, effects) = server();
-        let ((mut writer, input), (output, reader)) = (duplex(1 << 20), duplex(1 << 20));
+        let ((mut writer, input), (output, mut reader)) = (duplex(1 << 20), duplex(1 << 20));
         let began = Instant::now();
         let serving = tokio::spawn(serve_streams(input, output, server));
         let messages = [call_tool(modern, 1, "charges", 3000), call_tool(modern, 2, "waits", 100)];
         writer.write_all(lines((!modern).then_some("2025-11-25"), &messages).as_bytes()).await.unwrap();
+        if !modern {
+            // The reply to `initialize`.
+            reader.read_u8().await.unwrap();
+        }
         drop((writer, reader));
         let error = serving.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
