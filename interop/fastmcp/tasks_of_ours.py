@@ -41,13 +41,13 @@ async def declined(client: Client) -> None:
 
 
 async def handle(client: Client) -> None:
-    task = await call_tool_task(client, "confirm_delete", {"filename": "q3.txt"})
+    task = await call_tool_task(client, "confirm_delete", {"filename": "q2.txt"})
     assert task.task_id
-    same(text_of(await task.result()), "Deleted q3.txt.")
+    same(text_of(await task.result()), "Deleted q2.txt.")
 
 
 async def cancelled(client: Client) -> None:
-    task = await call_tool_task(client, "confirm_delete", {"filename": "q4.txt"})
+    task = await call_tool_task(client, "confirm_delete", {"filename": "q3.txt"})
     await task.cancel()
     while (status := (await task.status()).status) != "cancelled":
         assert status in ("working", "input_required"), status
