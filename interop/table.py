@@ -27,7 +27,8 @@ MEMBERS = ("peer", "version", "direction", "transport", "era", "case", "outcome"
 OUTCOMES = ("pass", "not supported by peer", "fail")  # the worst last
 DIRECTIONS = {"client of ours": "client", "server for ours": "server"}
 TRANSPORTS = {"http": "HTTP", "stdio": "stdio", "sse": "HTTP+SSE"}
-PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "tower-mcp", "Inspector", "TypeScript in Chromium")
+PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "tower-mcp", "Inspector", "TypeScript in Chromium",
+         "FastMCP", "mcp-remote", "supergateway")
 # What is not older has no sessions.
 MODERN = "2026-07-28"
 
@@ -82,7 +83,8 @@ A cell is the number of cases that passed; an empty cell was not tried. *Client*
 *Server* columns are `antiphon` and the client library against a server made with the peer's SDK. Over HTTP, on 2026-07-28,
 the clients of the SDKs run the cases with questions twice: against one server, and against two replicas with a shared key
 file, with alternating legs. The examples that ask with `await` run in the same two ways. A session lives on one replica.
-*TypeScript in Chromium* is the SDK's client in a web page of another origin than the server.
+*TypeScript in Chromium* is the SDK's client in a web page of another origin than the server. *mcp-remote* and *supergateway* are
+bridges between `antiphon call` and `antiphon serve-demo`, which has the transport of the column.
 The cases are in [interop/](../interop), together with a list of a peer's differences from the specification.
 
 """

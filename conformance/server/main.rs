@@ -26,11 +26,8 @@ use antiphon::{
     server::{BuildError, Server},
 };
 use options::Options;
-use std::{error::Error, io, pin::pin, sync::Arc, time::Duration};
+use std::{error::Error, io, sync::Arc};
 use tokio::{net::TcpListener, signal, sync::Notify};
-
-/// The time limit for the last messages of a server on standard input and output.
-const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -46,22 +43,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     if options.stdio {
-        return Ok(on_stdio(server, stopped).await?);
+        return Ok(serve_stdio(server).with_graceful_shutdown(stopped).await?);
     }
     let listener = TcpListener::bind(&options.address).await?;
     println!("http://{}/mcp", listener.local_addr()?);
     serve_http(listener, server, HttpOptions::default()).with_graceful_shutdown(stopped).await?;
     Ok(())
-}
-
-/// Serves until the end of the input, or until `LAST_WORDS` after a stop. Subscriptions end first.
-async fn on_stdio(server: Server, stopped: impl Future<Output = ()>) -> io::Result<()> {
-    let mut serving = pin!(serve_stdio(server.clone()));
-    tokio::select! {
-        ended = &mut serving => return ended,
-        () = stopped => server.drain(),
-    }
-    tokio::time::timeout(LAST_WORDS, serving).await.unwrap_or(Ok(()))
 }
 
 fn everything(options: &Options, end: &Arc<Notify>) -> Result<Server, BuildError> {

@@ -15,7 +15,7 @@ NUMBERS = [
     ("crates/antiphon-dbos/README.md", r"The crate is (\d+) crates", "antiphon-dbos", []),
 ]
 # The most crates that a build may compile.
-LIMITS = [("default", [], 115), ("server,http,stdio,macros", [*SIDE, "server,http,stdio,macros"], 104), ("client,http,stdio", [*SIDE, "client,http,stdio"], 77)]
+LIMITS = [("default", [], 115), ("server,http,stdio,macros", [*SIDE, "server,http,stdio,macros"], 106), ("client,http,stdio", [*SIDE, "client,http,stdio"], 77)]
 MORE = [("DESIGN.md", r"\((\d+) more crates"), ("ARCHITECTURE.md", r"its validator needs (\d+) crates more")]
 DBOS = "crates/antiphon-dbos/README.md"
 

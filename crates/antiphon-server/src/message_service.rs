@@ -169,6 +169,10 @@ pub trait MessageSession: Clone + Send + Sync + 'static {
     /// belongs to no request of this session. Default: does nothing.
     fn follows(&self, _previous: &Self) {}
 
+    /// Notes that the client sends nothing more, although it may still read: its responses are not awaited any more. Default: does
+    /// nothing.
+    fn input_ended(&self) {}
+
     /// Ends the session, and cancels its requests.
     fn end(&self);
 

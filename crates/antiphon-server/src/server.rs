@@ -60,7 +60,8 @@ impl Server {
     }
 
     /// Ends every subscription with its response, including later ones, so that the server can stop.
-    /// [`serve_http`](crate::serve::http::serve_http) calls it when its shutdown begins.
+    /// [`serve_http`](crate::serve::http::serve_http) and [`serve_stdio`](crate::serve::stdio::serve_stdio) call it when their
+    /// shutdown begins.
     ///
     /// > When the server ends a subscription on its own initiative (for example, during shutdown), it **SHOULD**
     /// > respond to the original `subscriptions/listen` request with a completion result before closing the stream.

@@ -136,6 +136,10 @@ impl MessageSession for ServerSession {
         self.session.follow(&previous.session);
     }
 
+    fn input_ended(&self) {
+        self.session.end_asks();
+    }
+
     fn end(&self) {
         self.session.end();
     }

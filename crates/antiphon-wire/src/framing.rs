@@ -67,6 +67,14 @@ impl LineBuffer {
         }
     }
 
+    /// Returns what is in the buffer after the last newline, for the end of the stream: the last line may have none. `None` if that is
+    /// blank, or the end of a line that was too long.
+    pub fn finish(&mut self) -> Option<Line> {
+        let is_line = !self.skipping && self.is_mid_line();
+        self.push(b"\n");
+        is_line.then(|| self.next_line()).flatten()
+    }
+
     /// Takes a line out of the buffer. Copies the shorter part, usually the line: if each short line moved all bytes after
     /// it, the work would be quadratic.
     fn take(&mut self, start: usize, length: usize) -> Vec<u8> {
@@ -125,6 +133,26 @@ mod tests {
             }
             let bytes: Vec<&[u8]> = text.chunks(1).collect();
             assert_eq!(lines_of(&bytes, 10), expected);
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_stream_ends_the_last_line() {
+        for (text, expected) in [
+            ("", None),
+            ("{}\n", None),
+            ("{}\n \r\t", None),
+            ("{}", Some(Line::Whole(b"{}".to_vec()))),
+            ("{}\n{\"b\":2} \r", Some(Line::Whole(b"{\"b\":2}".to_vec()))),
+            ("0123456789", Some(Line::Whole(b"0123456789".to_vec()))),
+            // Reported when it became too long.
+            ("0123456789x", None),
+        ] {
+            let mut buffer = LineBuffer::new(10);
+            buffer.push(text.as_bytes());
+            while buffer.next_line().is_some() {}
+            assert_eq!(buffer.finish(), expected, "{text:?}");
+            assert_eq!(buffer.finish(), None, "{text:?}");
         }
     }
 

@@ -4,6 +4,7 @@ use crate::{
     client::{Client, ClientBuilder, transport::memory},
     serve::{MessageService, stdio::serve_streams},
 };
+use std::time::Duration;
 
 /// Returns a client that is connected to this server in memory.
 ///
@@ -31,7 +32,8 @@ use crate::{
 /// Outside of a tokio runtime.
 pub fn connect(server: impl MessageService, client: ClientBuilder) -> Client {
     let (transport, input, output) = memory::duplex();
-    // Streams in memory fail only when the client is gone, which nobody is left to hear of.
-    tokio::spawn(async move { drop(serve_streams(input, output, server).await) });
+    // Nobody reads replies after the client is gone, nor hears of streams that fail then.
+    let serving = serve_streams(input, output, server).drain_timeout(Duration::ZERO);
+    tokio::spawn(async move { drop(serving.await) });
     client.connect(transport)
 }

@@ -34,12 +34,10 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
         reload_keys::spawn(&server, file);
     }
     if args.stdio {
-        return tokio::select! {
-            served = serve_stdio(server) => {
-                served.map(|()| Exit::Done).map_err(|fault| Failure::io("standard input or output failed", &fault))
-            }
-            () = stopped() => Ok(Exit::Done),
-        };
+        let served = serve_stdio(server).await;
+        return served
+            .map(|()| Exit::Done)
+            .map_err(|fault| Failure::io("standard input or output failed", &fault));
     }
     serve_on(&args, server).await
 }

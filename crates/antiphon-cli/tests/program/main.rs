@@ -19,4 +19,5 @@ mod serve;
 mod support;
 mod tasks;
 mod tasks_demo;
+mod tasks_stdio;
 mod terminal;

@@ -220,7 +220,11 @@ impl Request<'_> {
         match &*self.method {
             method::TOOLS_CALL | method::PROMPTS_GET => self.params.name.as_ref(),
             method::RESOURCES_READ => self.params.uri.as_ref(),
-            method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => self.params.task_id.as_ref(),
+            method::TASKS_GET
+            | method::TASKS_UPDATE
+            | method::TASKS_CANCEL
+            | method::TASKS_RESULT
+            | method::TASKS_INPUT_RESPONSE => self.params.task_id.as_ref(),
             _ => None,
         }
     }

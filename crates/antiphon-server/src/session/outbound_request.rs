@@ -137,8 +137,11 @@ impl Session {
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
-        let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
-        state.pending.insert(id, PendingRequest { answer, outbox, scopes, progress: None });
+        // Otherwise the answer is dropped here, and its request ends as one of a session that is over.
+        if !state.asks_ended {
+            let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
+            state.pending.insert(id, PendingRequest { answer, outbox, scopes, progress: None });
+        }
         drop(state);
         OutboundRequest::new(self.clone(), id, arrival, wait)
     }

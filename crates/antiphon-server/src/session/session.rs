@@ -69,6 +69,8 @@ pub(crate) struct State {
     /// The finished ones among them that were not yet sent; the oldest are dropped.
     pub(crate) finished: VecDeque<String>,
     pub(crate) ended: bool,
+    /// True if the client sends no responses any more.
+    pub(crate) asks_ended: bool,
     /// The tasks that the session has created, the oldest first; the oldest are dropped.
     pub(crate) tasks: VecDeque<TaskKey>,
     /// The session's place in the quota, given back when the session ends, so that another can begin at once.
@@ -257,6 +259,13 @@ impl Session {
     pub(crate) fn follow(&self, previous: &Self) {
         let last_id = previous.state().last_id;
         self.state().last_id = last_id;
+    }
+
+    /// Ends the asks of the session, and later ones: no response can arrive any more.
+    pub(crate) fn end_asks(&self) {
+        let mut state = self.state();
+        state.asks_ended = true;
+        state.pending.clear();
     }
 
     /// Ends the session: cancels its requests, ends its asks, and gives its place back.

@@ -21,6 +21,10 @@ const SWEEP_LIMIT: usize = 1000;
 pub(super) fn wake(engine: &Arc<Shared>, key: TaskKey) {
     let Some(program) = engine.program.get().and_then(Weak::upgrade) else { return };
     let (Ok(runtime), Some(active)) = (Handle::try_current(), engine.active.begin(key)) else { return };
+    // Looked at after it is active: a drain before that sees no run, and one after that waits for it.
+    if engine.is_draining() {
+        return engine.active.remove(key);
+    }
     runtime.spawn(run(Arc::clone(engine), program, key, active));
 }
 

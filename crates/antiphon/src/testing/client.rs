@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 /// The scripted user behind the client's callbacks, and a record of the asks.
@@ -32,7 +33,8 @@ pub(super) async fn run(setup: &Setup, call: &Call) -> CallRun {
         manual_clock: simulation.manual_clock(),
     });
     let (transport, input, output) = memory::duplex();
-    let serving = serve_streams(input, output, simulation.replica());
+    // The client reads no replies after it has closed.
+    let serving = serve_streams(input, output, simulation.replica()).drain_timeout(Duration::ZERO);
     let client = client_of(&answering).connect(transport);
     let called = async {
         let result = client.call(call.clone()).await;

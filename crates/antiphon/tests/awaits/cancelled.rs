@@ -166,7 +166,8 @@ async fn check(end: End, handler: Handler, has_step: bool) {
             }
         }
         End::Cancelled | End::InputEnds => {
-            let mut peer = lines::serve(server.clone(), 1 << 16);
+            let now = std::time::Duration::ZERO;
+            let mut peer = lines::serve_with(server.clone(), 1 << 16, |serving| serving.drain_timeout(now));
             peer.send(call().to_string()).await;
             rig.receive("begun").await;
             if end == End::Cancelled {

@@ -5,7 +5,10 @@ use super::{
     gate::{Gate, gate, soon},
     request,
 };
-use antiphon::{serve::stdio::serve_streams, server::Server};
+use antiphon::{
+    serve::stdio::{ServeStreams, serve_streams},
+    server::Server,
+};
 use serde_json::{Value, json};
 use std::io;
 use tokio::{
@@ -22,9 +25,18 @@ pub struct Peer {
 
 /// Starts a server on pipes of this size.
 pub fn serve(server: Server, size: usize) -> Peer {
+    serve_with(server, size, |serving| serving)
+}
+
+/// Starts a server with these settings on pipes of this size.
+pub fn serve_with(
+    server: Server,
+    size: usize,
+    set: impl FnOnce(ServeStreams<'static>) -> ServeStreams<'static>,
+) -> Peer {
     let (ours, theirs) = tokio::io::duplex(size);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve_streams(input, output, server));
+    let serving = tokio::spawn(set(serve_streams(input, output, server)));
     let (read, writer) = tokio::io::split(ours);
     Peer { lines: BufReader::new(read).lines(), writer, serving }
 }

@@ -235,7 +235,7 @@ async fn one_body_of_the_maximum_length_is_accepted() {
 }
 
 /// A request over the budget gets the frozen error on pipes, and the next line is read.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_on_pipes_over_the_budget_is_busy() {
     for in_session in [false, true] {
         let (server, mut gate) = server(|limits| limits.request_bytes(MIB));

@@ -26,6 +26,7 @@ mod rounds;
 mod shown_errors;
 mod spec_http;
 mod spec_server;
+mod stdio_end;
 mod stdio_read_ahead;
 mod stdio_server;
 mod subscriptions;

@@ -146,7 +146,7 @@ async fn a_cancelled_request_is_dropped_and_not_answered() {
 
 /// > The request ID **MUST NOT** match the ID of any other request the sender has issued and not yet received a
 /// > response for.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_id_under_way_is_refused() {
     let (mut peer, mut gate) = holding();
     peer.holds(&mut gate, json!(1), "a").await;
@@ -162,7 +162,7 @@ async fn an_id_under_way_is_refused() {
 }
 
 /// The next line is read with any number of running requests: it may cancel one.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_full_server_says_so_and_still_listens() {
     let (mut peer, mut gate) = holding();
     for id in 0..1024 {
@@ -178,7 +178,9 @@ async fn a_full_server_says_so_and_still_listens() {
 }
 
 /// > Servers **SHOULD** exit promptly when their standard input is closed or reads return end-of-file.
-#[tokio::test]
+///
+/// A request that does not end has some seconds.
+#[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_ends_the_server() {
     let (mut peer, mut gate) = holding();
     peer.holds(&mut gate, json!(1), "a").await;

@@ -6,6 +6,7 @@ use antiphon::{
     server::Server,
     tool,
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower_service::Service as _;
@@ -16,7 +17,7 @@ async fn answer() -> String {
     "42".to_owned()
 }
 
-async fn post(server: &Server, method: &str, id: &str, name: Option<&str>, declares: bool) -> (u16, Value) {
+async fn post(server: &Server, method: &str, id: &str, names: &[&str], declares: bool) -> (u16, Value) {
     let mut capabilities = json!({});
     if declares {
         capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
@@ -33,8 +34,8 @@ async fn post(server: &Server, method: &str, id: &str, name: Option<&str>, decla
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method);
-    if let Some(name) = name {
-        request = request.header("mcp-name", name);
+    for name in names {
+        request = request.header("mcp-name", *name);
     }
     let request: http::Request<Full<bytes::Bytes>> = request.body(Full::from(body)).unwrap();
     let mut service = HttpService::new(server.clone(), HttpOptions::default());
@@ -45,27 +46,59 @@ async fn post(server: &Server, method: &str, id: &str, name: Option<&str>, decla
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_request_names_its_task_in_a_header() {
+async fn a_header_that_names_a_task_names_the_task_of_the_request() {
     let client = client(|server| server.tool(answer));
     let id = client.task("answer", json!({})).await;
     let id = id.as_str();
-    let unknown = "0".repeat(32);
+    let (unknown, upper, encoded) =
+        ("f".repeat(32), id.to_uppercase(), format!("=?base64?{}?=", STANDARD.encode(id)));
+    let (unknown, upper, encoded) = (unknown.as_str(), upper.as_str(), encoded.as_str());
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        for (task, name, declares, status, code) in [
-            (id, Some(id), true, 200, Value::Null),
-            (id, None, true, 400, json!(-32020)),
-            (id, Some(unknown.as_str()), true, 400, json!(-32020)),
-            (unknown.as_str(), Some(unknown.as_str()), true, 400, json!(-32602)),
-            (id, Some(id), false, 400, json!(-32021)),
+        for (task, names, declares, status, code) in [
+            (id, &[id][..], true, 200, Value::Null),
+            (id, &[encoded], true, 200, Value::Null),
+            // Clients that send no such header are served.
+            (id, &[], true, 200, Value::Null),
+            (unknown, &[], true, 400, json!(-32602)),
+            (id, &[], false, 400, json!(-32021)),
+            (id, &[unknown], true, 400, json!(-32020)),
+            (id, &[""], true, 400, json!(-32020)),
+            (id, &["answer"], true, 400, json!(-32020)),
+            (id, &[&id[1..]], true, 400, json!(-32020)),
+            (id, &[id, id], true, 400, json!(-32020)),
+            (id, &[id, unknown], true, 400, json!(-32020)),
+            (id, &[&encoded[..20]], true, 400, json!(-32020)),
+            (unknown, &[unknown], true, 400, json!(-32602)),
+            (id, &[id], false, 400, json!(-32021)),
         ] {
-            let (found, reply) = post(&client.server, method, task, name, declares).await;
+            let (found, reply) = post(&client.server, method, task, names, declares).await;
             let expected = (status, &code);
-            assert_eq!((found, &reply["error"]["code"]), expected, "{method} {name:?}: {reply}");
+            assert_eq!((found, &reply["error"]["code"]), expected, "{method} {names:?}: {reply}");
+        }
+        if upper != id {
+            let (status, reply) = post(&client.server, method, id, &[upper], true).await;
+            assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32020)), "{reply}");
         }
     }
     for method in ["tasks/result", "tasks/list"] {
-        let (status, reply) = post(&client.server, method, id, Some(id), true).await;
+        let (status, reply) = post(&client.server, method, id, &[id], true).await;
         assert_eq!((status, &reply["error"]["code"]), (404, &json!(-32601)), "{reply}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_does_the_header_of_a_request_of_the_draft() {
+    let client = client(|server| server.draft_tasks(true).tool(answer));
+    let reply = client.without_extension().send("tools/call", json!({"name": "answer", "task": {}})).await;
+    let id = reply["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{reply}"));
+    let unknown = "f".repeat(32);
+    for method in ["tasks/get", "tasks/result", "tasks/input_response", "tasks/cancel"] {
+        for (names, is_refused) in
+            [(&[id][..], false), (&[], false), (&[unknown.as_str()], true), (&[""], true), (&[id, id], true)]
+        {
+            let (_, reply) = post(&client.server, method, id, names, false).await;
+            assert_eq!(reply["error"]["code"] == -32020, is_refused, "{method} {names:?}: {reply}");
+        }
     }
 }
 

@@ -35,6 +35,7 @@ mod sealed;
 mod session_client;
 mod session_view;
 mod status_message;
+mod stdio_end;
 mod urls;
 mod versions;
 mod view_tools;

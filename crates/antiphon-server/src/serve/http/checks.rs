@@ -25,7 +25,7 @@
 //! | a notification | 202, no body |
 //! | `initialize` | 400, -32022; with complete `_meta` 404, -32601: both name the versions; a new session |
 //! | `_meta` is complete | 400, -32602; without it and without a modern version header, served without a session |
-//! | the headers agree with the body | 400, -32020 |
+//! | the headers agree with the body; `Mcp-Name` may be absent in requests about a task | 400, -32020 |
 //! | the version is supported | 400, -32022 |
 //! | the method exists | 404, -32601 |
 //!
@@ -242,11 +242,16 @@ pub(crate) fn check_agreement<'a>(
             "params._meta[\"io.modelcontextprotocol/protocolVersion\"]",
         ));
     }
-    let method = single(method, &MCP_METHOD)?;
-    if method != request.method {
+    if single(method, &MCP_METHOD)? != request.method {
         return Err(differs("Mcp-Method", "method"));
     }
     let Some(target) = request.target() else { return Ok(()) };
+    // > the client **MUST** set the `Mcp-Name` header to the value of `params.taskId`.
+    //
+    // Clients that do not would create tasks that they can never read. A server needs no header to find the task.
+    if named.first().is_none() && request.method.starts_with("tasks/") {
+        return Ok(());
+    }
     let named = single(named, &MCP_NAME)?;
     // > servers **MUST** decode an encoded `Mcp-Name` or `Mcp-Param-{Name}` value before comparing it
     let named = header::decode(named).ok_or_else(|| mismatch("Mcp-Name is not valid base64 of UTF-8"))?;

@@ -242,14 +242,40 @@ impl<S: MessageService> InFlight<S> {
         self.previous = Some(session);
     }
 
-    /// Sends the messages that wait, then the reply to this request.
+    /// Begins the time after the end of the input: the client answers no questions any more.
+    pub(crate) fn end_input(&self) {
+        if let Some(session) = &self.session {
+            session.input_ended();
+        }
+    }
+
+    /// Returns whether replies are awaited after the end of the input. A subscription ends only if the server drains.
+    pub(crate) fn awaits_replies(&self) -> bool {
+        let is_awaited = |request: &InFlightRequest| {
+            request.kind != RequestKind::Subscription || self.server.is_draining()
+        };
+        self.requests.values().any(is_awaited)
+    }
+
+    /// Returns the number of requests in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Sends the messages that wait, then the reply to this request, unless it was cancelled.
     pub(crate) async fn deliver(
         &mut self,
-        id: &RequestId,
-        completed: Completed,
-        streams: &mut LineStreams<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+        (id, outbox, answered): RequestEnd,
+        streams: &mut LineStreams<'_, impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     ) -> io::Result<()> {
-        self.requests.remove(id);
+        let Ok(completed) = answered else {
+            // > Servers [...] **MUST NOT** send any further messages for it.
+            //
+            // The handler may have pushed messages while it was dropped.
+            outbox.forget();
+            return Ok(());
+        };
+        self.requests.remove(&id);
         while let Some(message) = self.outbox.pop() {
             streams.send(message).await?;
         }
@@ -257,7 +283,7 @@ impl<S: MessageService> InFlight<S> {
             streams.send(reply.body).await?;
         }
         if completed.closes_subscription {
-            streams.send(subscription_closed(id)?).await?;
+            streams.send(subscription_closed(&id)?).await?;
         }
         Ok(())
     }
