@@ -270,10 +270,13 @@ impl ClientBuilder {
 
     /// Sets whether the client also speaks the draft of tasks before the extension, on servers of 2026-07-28. Default: `false`.
     ///
-    /// Each tool call then carries `task`, unless the list of tools says that the tool has no tasks, and does not declare the
-    /// extension. A server that speaks the draft answers with a nested task; its questions come with `tasks/result`, and
-    /// `tasks/input_response` answers them. The draft was never released. Other servers ignore the member; one that has the
-    /// extension then makes no task of the call.
+    /// Each tool call then also carries `task`, unless the list of tools says that the tool has no tasks. A server that speaks the
+    /// draft answers with a nested task; its questions come with `tasks/result`, and `tasks/input_response` answers them. If a
+    /// server refuses the member (`-32601`), the call is sent again without it. The draft was never released, and other servers
+    /// ignore the member.
+    ///
+    /// The extension stays declared, so a server that has both uses the extension. With [`tasks(false)`](Self::tasks), the
+    /// client speaks the draft only.
     pub fn draft_tasks(mut self, on: bool) -> Self {
         self.draft_tasks = on;
         self

@@ -57,7 +57,7 @@ impl Legs<'_> {
             log_level: options.log_level,
             arguments: call.shared_arguments(),
             origin: None,
-            draft: call.kind() == CallKind::Tool && self.asks_as_draft(call.name()),
+            draft: false,
             carries: with.answers.is_some() || with.state.is_some(),
             quiet: false,
         };
@@ -84,8 +84,9 @@ impl Legs<'_> {
         let Leg::Task(created, form) = leg else { return Ok(leg) };
         let connection = &self.tools.lists.connection;
         // The other forms of tasks are read only if the request asked for a task.
-        let is_declared = form != TaskForm::Extension || connection.current_session().is_none();
-        if call.kind() == CallKind::Tool && connection.core.tasks && is_declared {
+        let is_declared =
+            form != TaskForm::Extension || connection.core.tasks && connection.current_session().is_none();
+        if call.kind() == CallKind::Tool && is_declared {
             return Ok(Leg::Task(created, form));
         }
         Err(task_fault(call.kind(), Some(created.task.task_id)))
@@ -100,7 +101,11 @@ impl Legs<'_> {
     ) -> Result<Leg<T>, RequestFault> {
         let mut tool = self.tools.known_tool(call.name());
         spec.headers = self.tools.prepare(call.name(), call.arguments(), tool.as_deref())?;
-        let mut sent = self.send(call, with, spec).await;
+        let mut sent = self.send(call, with, spec, true).await;
+        if sent.is_refused_in_draft() {
+            // The tool has no tasks. The server did nothing, so answers and state may be sent again.
+            sent = self.send(call, with, spec, false).await;
+        }
         // > If the server rejects a request with a `HeaderMismatch` error because required `Mcp-Param-*` headers are
         // > missing or do not match the body, the client **SHOULD** call `tools/list` to check for changes to the
         // > tool's `inputSchema`, then retry the original request with the appropriate headers.
@@ -112,7 +117,7 @@ impl Legs<'_> {
             && (is_mismatch || now.task_support() == Some(TaskSupport::Required))
         {
             spec.headers = self.tools.prepare(call.name(), call.arguments(), Some(&now))?;
-            sent = self.send(call, with, spec).await;
+            sent = self.send(call, with, spec, true).await;
             tool = Some(now);
         }
         let result = sent.reply?;
@@ -136,12 +141,18 @@ impl Legs<'_> {
         Ok(leg)
     }
 
-    /// Sends `tools/call`, as a task where the client decides that.
-    async fn send(&self, call: &Call, with: &Outgoing<'_>, spec: &RequestSpec<'_>) -> SentCall {
+    /// Sends `tools/call`, as a task where the client decides that and `may_ask`.
+    async fn send(
+        &self,
+        call: &Call,
+        with: &Outgoing<'_>,
+        spec: &RequestSpec<'_>,
+        may_ask: bool,
+    ) -> SentCall {
         // The era, which decides the form, may be detected by this very request.
         let task = Mutex::new(None);
         let write = |id: &RequestId, meta| {
-            let form = self.wanted_task(call);
+            let form = self.wanted_task(call).filter(|_| may_ask);
             *task.lock().unwrap_or_else(PoisonError::into_inner) = form;
             let ttl = call.options().task_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
             write_leg(call, with, form.map(|_| TaskMetadata::new(ttl)), id, meta)
@@ -153,28 +164,21 @@ impl Legs<'_> {
     /// The form of the task that the call asks for; `None` if it asks for none. In the extension, the server decides.
     fn wanted_task(&self, call: &Call) -> Option<TaskForm> {
         let connection = &self.tools.lists.connection;
-        if !connection.core.tasks {
-            return None;
-        }
         let support = self.tools.known_tool(call.name()).and_then(|tool| tool.task_support());
         match connection.current_session() {
             // > If `execution.taskSupport` is `"required"`, clients **MUST** invoke the tool as a task.
             // > If `execution.taskSupport` is not present or `"forbidden"`, clients **MUST NOT** attempt to invoke the tool as a
             // > task.
-            Some(session) => match support {
+            Some(session) if connection.core.tasks => match support {
                 Some(TaskSupport::Required) if session.has_tasks() => Some(TaskForm::Session),
                 Some(TaskSupport::Optional) if session.has_tasks() && self.by_hand => Some(TaskForm::Session),
                 _ => None,
             },
-            None => self.asks_as_draft(call.name()).then_some(TaskForm::Draft),
+            Some(_) => None,
+            // The draft has no list of its own that says so: a server refuses the call of a tool without tasks, or ignores it.
+            None if support == Some(TaskSupport::Forbidden) => None,
+            None => connection.core.draft_tasks.then_some(TaskForm::Draft),
         }
-    }
-
-    /// Returns `true` if a call of this tool asks a modern server for a task as in the draft before the extension.
-    fn asks_as_draft(&self, tool: &str) -> bool {
-        let core = &self.tools.lists.connection.core;
-        let support = || self.tools.known_tool(tool).and_then(|tool| tool.task_support());
-        core.tasks && core.draft_tasks && support() != Some(TaskSupport::Forbidden)
     }
 
     /// Returns `true` if a session's server may have refused the call because the tool requires a task.
@@ -234,6 +238,15 @@ struct SentCall {
     reply: Result<Box<RawValue>, RequestFault>,
     /// The form of the task that it asked for.
     task: Option<TaskForm>,
+}
+
+impl SentCall {
+    /// Returns `true` if a server of the draft may have refused the call because it asked for a task.
+    fn is_refused_in_draft(&self) -> bool {
+        let error = self.reply.as_ref().err().and_then(RequestFault::server_error);
+        self.task == Some(TaskForm::Draft)
+            && error.is_some_and(|error| error.code == ErrorCode::METHOD_NOT_FOUND)
+    }
 }
 
 fn read_leg<T: Final>(called: CallKind, result: &RawValue) -> Result<Leg<T>, RequestFault> {

@@ -22,7 +22,7 @@ pub(crate) struct Core {
     pub(crate) capabilities: ClientCapabilities,
     /// The capabilities without the extension for tasks, for the draft before it.
     pub(crate) draft_capabilities: ClientCapabilities,
-    /// `true` if the client declares the extension for tasks.
+    /// `true` if the client declares the extension for tasks, and makes tasks on sessions.
     pub(crate) tasks: bool,
     /// `true` if the client subscribes to the changes of tasks.
     pub(crate) task_notifications: bool,

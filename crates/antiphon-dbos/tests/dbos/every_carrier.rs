@@ -255,6 +255,8 @@ fn client(
     let react_to_url = react.clone();
     Client::builder("every-carrier", "1")
         .mode(mode)
+        // The server has both forms, and would use the extension.
+        .tasks(carrier != Carrier::TaskDraft)
         .draft_tasks(carrier == Carrier::TaskDraft)
         .on_elicit_form(move |ask| {
             let answer = match react(&ask.message) {

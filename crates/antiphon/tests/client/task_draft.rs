@@ -65,9 +65,17 @@ async fn check(
     let fake = Fake::script(replies);
     let came = fake.client(draft()).call_tool("echo", ()).await;
     assert_eq!(fake.methods(), methods);
-    // The draft and the extension exclude each other in one request.
-    let first = &fake.requests()[0]["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-    assert_eq!(*first, json!({"elicitation": {"form": {}}}));
+    for request in fake.requests() {
+        let declared = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        let extensions = match request["method"].as_str() {
+            // A call asks in both forms.
+            Some("tools/call") => Some(json!({"io.modelcontextprotocol/tasks": {}})),
+            // The requests about a task speak in its form.
+            Some("tasks/result" | "tasks/input_response") => None,
+            _ => continue,
+        };
+        assert_eq!(declared.get("extensions"), extensions.as_ref(), "{request}");
+    }
     let error = match (came, expected) {
         (Ok(result), Ok(text)) => {
             assert_eq!(result.first_text(), Some(text));
@@ -211,6 +219,13 @@ async fn other_servers_ignore_the_draft() {
     let (fake, _) =
         check(replies, &["tools/call", "tools/call", "tasks/get", "tasks/result"], Ok("done")).await;
     assert_eq!(fake.requests()[1]["params"]["task"], json!({}));
+    // Without the extension, the draft only.
+    let fake = Fake::script([created(), got("completed"), finished("done", false)]);
+    fake.client(draft().tasks(false)).call_tool("echo", ()).await.unwrap();
+    for request in fake.requests() {
+        let declared = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(*declared, json!({"elicitation": {"form": {}}}), "{request}");
+    }
     // Without the setting, a nested task is an error, and nothing asks for one.
     let fake = Fake::script([created()]);
     let error = fake.client(builder()).call_tool("echo", ()).await.unwrap_err();
@@ -301,4 +316,75 @@ async fn a_callback_that_fails_leaves_a_draft_task() {
     ]);
     fake.client(draft()).task(handle).wait().await.unwrap();
     assert_eq!(fake.requests()[2]["params"]["requestState"], "s2");
+}
+
+/// A server of the draft may refuse the wish for a task: the call is sent again without it.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_refused_because_of_its_wish_is_sent_without_it() {
+    let refused = |code| Reply::Refused(code, "no call of this tool is a task", Value::Null);
+    let call = "tools/call";
+    let round = || asking(json!({"where": form()}), Some("s"));
+    for (replies, methods, wishes, expected) in [
+        (vec![refused(-32601), done("inline")], &[call, call][..], &[true, false][..], Ok("inline")),
+        // In a later leg: answers and state are sent again.
+        (
+            vec![round(), refused(-32601), done("inline")],
+            &[call, call, call],
+            &[true, true, false],
+            Ok("inline"),
+        ),
+        // Each leg asks again: the tool may become a task there.
+        (
+            vec![refused(-32601), round(), refused(-32601), done("inline")],
+            &[call, call, call, call],
+            &[true, false, true, false],
+            Ok("inline"),
+        ),
+        // Refused for another reason.
+        (vec![refused(-32601), refused(-32601)], &[call, call], &[true, false], Err("no call of this tool")),
+        (vec![refused(-32602)], &[call], &[true], Err("no call of this tool")),
+        (vec![refused(-32603)], &[call], &[true], Err("no call of this tool")),
+    ] {
+        let (fake, _) = check(replies, methods, expected).await;
+        let requests = fake.requests();
+        let wished: Vec<bool> = requests.iter().map(|sent| sent["params"].get("task").is_some()).collect();
+        assert_eq!(wished, wishes);
+        for pair in requests.windows(2) {
+            if pair[0]["params"].get("task").is_some() && pair[1]["params"].get("task").is_none() {
+                for name in ["requestState", "inputResponses", "name"] {
+                    assert_eq!(pair[0]["params"][name], pair[1]["params"][name]);
+                }
+            }
+        }
+    }
+    // In a client without the setting nothing is repeated.
+    let fake = Fake::script([refused(-32601)]);
+    fake.client(builder()).call_tool("echo", ()).await.unwrap_err();
+    assert_eq!(fake.methods(), [call]);
+}
+
+/// An id alone does not say the form of its task: a server without the draft has it in the form of the extension.
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_extension_is_attached_with_the_draft_on() {
+    let needs = || {
+        let required = json!({"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+        Reply::Refused(-32021, "declare the extension", required)
+    };
+    let mut over = task("completed");
+    over["resultType"] = "complete".into();
+    over["ttlMs"] = 60000.into();
+    over["result"] = json!({"content": [{"type": "text", "text": "done"}]});
+    let over = || Reply::Result(over.clone());
+    let fake = Fake::script([needs(), over()]);
+    let mut attached = fake.client(draft()).attach(ID);
+    attached.get().await.unwrap();
+    assert_eq!(attached.handle().form(), TaskForm::Extension);
+    let fake = Fake::script([needs(), over()]);
+    assert_eq!(fake.client(draft()).attach(ID).wait().await.unwrap().first_text(), Some("done"));
+    let fake = Fake::script([needs(), Reply::Result(json!({"resultType": "complete"}))]);
+    fake.client(draft()).attach(ID).cancel().await.unwrap();
+    assert_eq!(fake.methods(), ["tasks/cancel", "tasks/cancel"]);
+    // A client of the draft only has nothing to fall back to.
+    let fake = Fake::script([needs()]);
+    fake.client(draft().tasks(false)).attach(ID).get().await.unwrap_err();
 }

@@ -30,6 +30,19 @@ async fn film(ctx: &Ctx, title: String) -> Result<String, Error> {
     Ok(format!("{file} {region} {second}"))
 }
 
+/// Answers at once.
+#[tool]
+async fn plain() -> String {
+    "plain".to_owned()
+}
+
+/// Becomes a task only where its author says so.
+#[tool(task = "optional")]
+async fn asks(ctx: &Ctx) -> Result<String, Error> {
+    let Place { region } = ctx.elicit("Here?").key("here").await?;
+    Ok(region)
+}
+
 /// Fails.
 #[tool(task = "required")]
 async fn broken() -> Result<String, Error> {
@@ -39,6 +52,11 @@ async fn broken() -> Result<String, Error> {
 /// A client whose person answers with the question, and a server, over a pair of streams.
 fn over(builder: ClientBuilder, asked: &Arc<Mutex<Vec<String>>>) -> Client {
     let server = Server::builder("films", "1.0").draft_tasks(true).tool(film).tool(broken).build().unwrap();
+    to(server, builder, asked)
+}
+
+/// The same, to this server.
+fn to(server: Server, builder: ClientBuilder, asked: &Arc<Mutex<Vec<String>>>) -> Client {
     let (transport, input, output) = memory::duplex();
     tokio::spawn(async move {
         let _ = serve_streams(input, output, server).await;
@@ -88,7 +106,9 @@ async fn check(builder: ClientBuilder, lists: bool, form: TaskForm) {
 async fn the_same_call_in_each_form() {
     check(builder(), false, TaskForm::Extension).await;
     check(builder().task_notifications(true), false, TaskForm::Extension).await;
-    check(builder().draft_tasks(true), false, TaskForm::Draft).await;
+    check(builder().tasks(false).draft_tasks(true), false, TaskForm::Draft).await;
+    // A server that has both uses the extension.
+    check(builder().draft_tasks(true), false, TaskForm::Extension).await;
     // In a session, the list of tools says it, or the refusal does.
     for lists in [true, false] {
         check(builder().mode(Mode::Legacy), lists, TaskForm::Session).await;
@@ -99,7 +119,7 @@ async fn the_same_call_in_each_form() {
 #[tokio::test(start_paused = true)]
 async fn a_task_of_the_draft_is_followed_in_the_form_of_its_handle() {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let client = over(builder().draft_tasks(true), &asked);
+    let client = over(builder().tasks(false).draft_tasks(true), &asked);
     let call = Call::tool("film", json!({"title": "ants"})).unwrap();
     let CallProgress::Task(handle) = client.begin(call).await.unwrap() else { panic!("no task") };
     let id = handle.task_id().to_owned();
@@ -109,4 +129,38 @@ async fn a_task_of_the_draft_is_followed_in_the_form_of_its_handle() {
     task.get().await.unwrap();
     assert_eq!(task.handle().form(), TaskForm::Draft);
     assert_eq!(task.wait().await.unwrap().first_text(), Some("ants.mp4 Where Where else"));
+}
+
+/// The draft is beside the rest: each tool of each server can be called, listed before or not.
+#[tokio::test(start_paused = true)]
+async fn the_draft_takes_nothing_away() {
+    let needs_extension = "required extension";
+    for (in_draft, tasks, film_result) in [
+        (false, true, Ok("ants.mp4 Where Where else")),
+        (true, true, Ok("ants.mp4 Where Where else")),
+        (true, false, Ok("ants.mp4 Where Where else")),
+        // Without the extension, as the setting says.
+        (false, false, Err(needs_extension)),
+    ] {
+        for lists in [false, true] {
+            let server = Server::builder("films", "1.0").draft_tasks(in_draft);
+            let server = server.tool(film).tool(plain).tool(asks).build().unwrap();
+            let client = to(server, builder().draft_tasks(true).tasks(tasks), &Arc::default());
+            if lists {
+                client.list_tools().await.unwrap();
+            }
+            let what = format!("{in_draft} {tasks} {lists}");
+            for (tool, text) in [("plain", "plain"), ("asks", "Here")] {
+                let result =
+                    client.call_tool(tool, ()).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(result.first_text(), Some(text), "{what}");
+            }
+            match (client.call_tool("film", json!({"title": "ants"})).await, film_result) {
+                (Ok(result), Ok(text)) => assert_eq!(result.first_text(), Some(text), "{what}"),
+                (Err(error), Err(text)) => assert!(error.to_string().contains(text), "{what}: {error}"),
+                (came, _) => panic!("{what}: {came:?}"),
+            }
+            client.close().await;
+        }
+    }
 }

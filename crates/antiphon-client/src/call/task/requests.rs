@@ -63,7 +63,8 @@ impl TaskRequests<'_> {
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_GET, &TaskParams::new(task_id, meta))
         };
-        let result = self.send(method::TASKS_GET, task_id, form, &write).await?;
+        let (result, form) = self.send_or_as_extension(method::TASKS_GET, task_id, form, &write).await;
+        let result = result?;
         match form {
             TaskForm::Extension => read(&result).map(|GetTaskResult(task)| GetReply::Whole(task)),
             form => read(&result).map(|LegacyTask { task, .. }| GetReply::Bare(task, form)),
@@ -182,7 +183,8 @@ impl TaskRequests<'_> {
         let write = |id: &RequestId, meta: Meta| {
             write_request(id, method::TASKS_CANCEL, &TaskParams::new(task_id, meta))
         };
-        match self.send(method::TASKS_CANCEL, task_id, form, &write).await {
+        let (sent, form) = self.send_or_as_extension(method::TASKS_CANCEL, task_id, form, &write).await;
+        match sent {
             // > Receivers **MUST** reject cancellation requests for tasks already in a terminal status [...] with error code
             // > `-32602`
             Err(RequestFault::UnknownTask(error)) if form != TaskForm::Extension => {
@@ -229,6 +231,24 @@ impl TaskRequests<'_> {
         write: &BodyWriter<'_>,
     ) -> Result<Box<RawValue>, RequestFault> {
         self.exchange(&self.spec(method, task_id, form), write).await
+    }
+
+    /// Sends a request. One in the form of the draft is sent again in that of the extension, if the server has the extension
+    /// only: an id alone does not say its form. Returns the form of the reply.
+    async fn send_or_as_extension(
+        self,
+        method: &'static str,
+        task_id: &str,
+        form: TaskForm,
+        write: &BodyWriter<'_>,
+    ) -> (Result<Box<RawValue>, RequestFault>, TaskForm) {
+        let sent = self.send(method, task_id, form, write).await;
+        let needs_extension = matches!(sent, Err(RequestFault::MissingCapability { .. }));
+        if form != TaskForm::Draft || !self.connection.core.tasks || !needs_extension {
+            return (sent, form);
+        }
+        let form = TaskForm::Extension;
+        (self.send(method, task_id, form, write).await, form)
     }
 
     async fn exchange(
