@@ -158,6 +158,9 @@ pub(crate) struct ServeArgs {
     /// Serve on standard input and output
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Also serve tasks as the draft before the extension had them; the tool `echo` is then that of its example
+    #[arg(long)]
+    pub(crate) draft_tasks: bool,
     /// The path of the endpoint
     #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = path, conflicts_with = "stdio")]
     pub(crate) path: String,

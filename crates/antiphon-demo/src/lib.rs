@@ -3,7 +3,7 @@
 //!
 //! | offer | asks for |
 //! |---|---|
-//! | tool `echo` | nothing |
+//! | tool `echo` | nothing; that of [`draft_server`], one form in a task |
 //! | tool `provision` | one form |
 //! | tool `get_weather` | one form, by hand |
 //! | tool `update_work_item` | two forms in order, the second depends on the first answer |
@@ -48,13 +48,13 @@ pub use tools::rolling_upgrade::Build;
 
 use antiphon::{
     seal::KeyRing,
-    server::{BuildError, Server, ServerBuilder},
+    server::{BuildError, Server, ServerBuilder, TaskOptions},
     store::CallStore,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tools::{
-    ask_the_model, book_table, charge_once, confirm_delete, delete_folder, echo, get_weather, load_shedding,
-    pay_deposit, pick_file, provision, provision_cluster, rolling_upgrade, update_work_item,
+    ask_the_model, book_table, charge_once, confirm_delete, delete_folder, draft_echo, echo, get_weather,
+    load_shedding, pay_deposit, pick_file, provision, provision_cluster, rolling_upgrade, update_work_item,
 };
 
 /// Builds the demo server, with the backend that [`Backend::from_env`] returns.
@@ -80,6 +80,26 @@ pub fn server_with_store(
 ) -> Result<Server, BuildError> {
     let builder = builder(Backend::from_env(), Build::New);
     let builder = if keys.is_none() || store.is_some() { with_tasks(builder) } else { builder };
+    build(builder, keys, store)
+}
+
+/// Builds the demo server, which also serves tasks as the draft before the extension had them. Its `echo` is that of the draft's
+/// example.
+///
+/// # Errors
+/// As [`server_with_store`], and if it has keys and no store: other processes with the same keys would not find its tasks.
+pub fn draft_server(keys: Option<KeyRing>, store: Option<Arc<dyn CallStore>>) -> Result<Server, BuildError> {
+    let builder = without_echo(Backend::from_env(), Build::New).tool(draft_echo::echo);
+    // As in the example.
+    let options = TaskOptions::default().poll_interval(Duration::from_millis(100));
+    build(with_tasks(builder).draft_tasks(true).task_options(options), keys, store)
+}
+
+fn build(
+    builder: ServerBuilder,
+    keys: Option<KeyRing>,
+    store: Option<Arc<dyn CallStore>>,
+) -> Result<Server, BuildError> {
     let builder = match keys {
         Some(ring) => builder.keys(ring),
         None => builder,
@@ -97,11 +117,14 @@ pub fn with_tasks(builder: ServerBuilder) -> ServerBuilder {
 
 /// Returns a builder of the demo server, with this backend and this build of `rolling_upgrade`.
 pub fn builder(backend: Backend, build: Build) -> ServerBuilder {
+    without_echo(backend, build).tool(echo::echo)
+}
+
+fn without_echo(backend: Backend, build: Build) -> ServerBuilder {
     let builder = Server::builder("antiphon-demo", env!("CARGO_PKG_VERSION"))
         .instructions("Tools that ask: try `provision` with a name.")
         .bind_principal(user::principal_of)
         .state(backend)
-        .tool(echo::echo)
         .tool(provision::provision)
         .tool(get_weather::tool())
         .tool(update_work_item::update_work_item)

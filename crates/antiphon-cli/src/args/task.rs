@@ -1,7 +1,8 @@
 //! The arguments of `task`.
 
 use super::{AnswerArgs, ClientArgs, TargetArgs};
-use clap::{Args, Subcommand};
+use antiphon::client::ClientBuilder;
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -41,9 +42,25 @@ pub(crate) struct CallTaskArgs {
     /// Print the id of the task and stop, if the server makes a task of the call; `task` continues it
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Ask for a task as in the draft before the extension, on a server that speaks that draft
-    #[arg(long)]
-    pub(crate) draft_tasks: bool,
+    /// Ask for a task also as in the draft before the extension; `only`: not with the extension
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true, default_missing_value = "also")]
+    pub(crate) draft_tasks: Option<DraftTasks>,
+}
+
+/// The use of the draft before the extension for tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DraftTasks {
+    /// The extension too, which a server that has both uses
+    Also,
+    /// The draft without the extension
+    Only,
+}
+
+impl CallTaskArgs {
+    /// Sets the forms of tasks that the client speaks.
+    pub(crate) fn attach(self, builder: ClientBuilder) -> ClientBuilder {
+        builder.tasks(self.draft_tasks != Some(DraftTasks::Only)).draft_tasks(self.draft_tasks.is_some())
+    }
 }
 
 #[derive(Args, Debug)]

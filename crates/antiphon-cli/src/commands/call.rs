@@ -96,8 +96,7 @@ async fn finish(
             let answers = answers.with_client_answers(call_args.client);
             let is_child = server.is_child();
             let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
-                let builder =
-                    notifications::attach(builder, call_args.log_level).draft_tasks(task.draft_tasks);
+                let builder = task.attach(notifications::attach(builder, call_args.log_level));
                 let builder = with_wait(builder, target.timeout, wait).declare(answers.asks());
                 // With `--once` the call cannot be in a session, where a question would wait.
                 if call_args.once { builder } else { session_questions::attach(builder, &answers) }

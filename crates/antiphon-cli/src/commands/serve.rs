@@ -27,8 +27,9 @@ const KEYS: &str = "ANTIPHON_KEYS";
 
 pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let store = store_file::open(&args.store).await?;
-    let server = antiphon_demo::server_with_store(keys(args.key_file.as_deref())?, store)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let build = if args.draft_tasks { antiphon_demo::draft_server } else { antiphon_demo::server_with_store };
+    let server = build(keys(args.key_file.as_deref())?, store);
+    let server = server.map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(file) = &args.key_file {
         reload_keys::spawn(&server, file);
     }

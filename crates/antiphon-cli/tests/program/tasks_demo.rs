@@ -136,3 +136,24 @@ fn a_task_confirms_before_it_deletes() {
     run(["task", "cancel", id, &server.url]).ends(0, "");
     run(["task", "watch", id, &server.url]).ends(4, "");
 }
+
+/// The example of the draft before the extension, in both forms, and tools without tasks beside it.
+#[test]
+fn the_demo_has_the_example_of_the_draft() {
+    let server = Server::with_arguments(&["--draft-tasks"]);
+    for (flag, form) in [("--draft-tasks=only", "draft"), ("--draft-tasks", "extension")] {
+        let answer = ["--answer", "echo_input.input=Hello World!"];
+        run(["call", "echo", flag, answer[0], answer[1], &server.url]).ends(0, "Echo: Hello World!");
+        let detached = run(["call", "echo", flag, "--detach", "--json", &server.url]).json();
+        assert_eq!(detached["task"]["form"], form, "{detached}");
+        run(["call", "get_weather", flag, "--args", r#"{"location": "Paris"}"#, &server.url])
+            .fails(3, "no answer for");
+    }
+    // Without the flag, the demo has neither the draft nor its tool.
+    let server = Server::start();
+    let ordinary = ["call", "echo", "--args", r#"{"text": "a"}"#];
+    for flag in ["--draft-tasks=only", "--draft-tasks"] {
+        run(ordinary.iter().chain(&[flag, server.url.as_str()])).ends(0, "a");
+    }
+    run(["call", "echo", "--draft-tasks=never", "--args", "{}", &server.url]).fails(2, "possible values");
+}

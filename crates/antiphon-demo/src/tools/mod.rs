@@ -5,6 +5,7 @@ pub(crate) mod book_table;
 pub(crate) mod charge_once;
 pub(crate) mod confirm_delete;
 pub(crate) mod delete_folder;
+pub(crate) mod draft_echo;
 pub(crate) mod echo;
 pub(crate) mod get_weather;
 pub(crate) mod load_shedding;
