@@ -60,7 +60,7 @@ pub(crate) fn too_long(room: usize) -> String {
 ///
 /// # Errors
 /// The reason, as text for the person. The text names fields and rules and contains no values.
-pub(crate) fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<InputResponse, String> {
+pub fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<InputResponse, String> {
     let most = match question.kind() {
         AskKind::Form | AskKind::Url => limits.form_answer,
         _ => limits.sampling_answer,

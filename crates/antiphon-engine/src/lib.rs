@@ -63,7 +63,7 @@ mod stop;
 mod sync;
 mod wake_tracker;
 
-pub use answer::{InputResponse, read_answer};
+pub use answer::{InputResponse, check as check_answer, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
     AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, CANCELLED, DeferredWork, Delivery, GraceReason, Leg,

@@ -105,6 +105,23 @@ impl Sealer {
         self.seal_with(nonce, call, binding, payload, ttl, now, self.max_token_len)
     }
 
+    /// Does the same as [`seal`](Self::seal), without the limit for tokens: for a token that does not leave the server.
+    ///
+    /// # Errors
+    ///
+    /// As [`seal`](Self::seal).
+    pub fn seal_unlimited(
+        &self,
+        call: &Call,
+        binding: &Binding<'_>,
+        payload: &[u8],
+        ttl: Duration,
+        now: SystemTime,
+    ) -> Result<String, SealError> {
+        let nonce = || call.take_nonce(now).map_or_else(random::bytes, Ok);
+        self.seal_with(nonce, call, binding, payload, ttl, now, usize::MAX)
+    }
+
     /// Returns `payload` sealed for a store, which keeps it for at most `ttl`. It opens only with
     /// [`open_stored`](Self::open_stored), the same `purpose` and the same request, and never as the state of a
     /// request. The limit for tokens does not hold here.
@@ -141,7 +158,7 @@ impl Sealer {
         self.seal_with(|| Ok(nonce), call, binding, payload, ttl, now, self.max_token_len)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "private; three callers")]
+    #[allow(clippy::too_many_arguments, reason = "private; four callers")]
     fn seal_with(
         &self,
         nonce: impl FnOnce() -> Result<[u8; 12], random::EntropyError>,
@@ -205,6 +222,22 @@ impl Sealer {
         self.open_until(token, binding, Late::Allowed, now)
     }
 
+    /// Does the same as [`open`](Self::open), or with `late` as [`open_late`](Self::open_late), without the limit for tokens: for a
+    /// token of [`seal_unlimited`](Self::seal_unlimited), which comes from the server's own store.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_unlimited(
+        &self,
+        token: &str,
+        binding: &Binding<'_>,
+        late: bool,
+        now: SystemTime,
+    ) -> Result<Opened, OpenError> {
+        self.open_whole(token, binding, if late { Late::Allowed } else { Late::Refused }, now)
+    }
+
     /// Returns the payload that [`seal_stored`](Self::seal_stored) sealed for this purpose and this request.
     ///
     /// # Errors
@@ -219,7 +252,7 @@ impl Sealer {
     ) -> Result<Vec<u8>, OpenError> {
         let method = stored_method(purpose, binding);
         let binding = Binding { method: &method, ..*binding };
-        self.open_unlimited(stored, &binding, Late::Refused, now).map(|opened| opened.payload)
+        self.open_whole(stored, &binding, Late::Refused, now).map(|opened| opened.payload)
     }
 
     /// Returns a call sealed for a store, in its present leg: for a run of the same request that has no token of it. It opens only
@@ -255,7 +288,7 @@ impl Sealer {
     ) -> Result<Call, OpenError> {
         let method = stored_method(purpose, binding);
         let binding = Binding { method: &method, ..*binding };
-        self.open_unlimited(stored, &binding, Late::Refused, now).map(|opened| opened.call)
+        self.open_whole(stored, &binding, Late::Refused, now).map(|opened| opened.call)
     }
 
     /// Returns the proof of the audience: a ring has a key for each audience, a codec knows none.
@@ -276,10 +309,10 @@ impl Sealer {
         if token.len() > self.max_token_len {
             return Err(Reason::TooLong.into());
         }
-        self.open_unlimited(token, binding, late, now)
+        self.open_whole(token, binding, late, now)
     }
 
-    fn open_unlimited(
+    fn open_whole(
         &self,
         token: &str,
         binding: &Binding<'_>,

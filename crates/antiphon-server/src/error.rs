@@ -127,17 +127,22 @@ impl Error {
 
     /// Returns true if the foreign error, or one of its causes, fulfils `test`.
     pub(crate) fn has_cause(&self, test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {
-        let mut next = match &*self.0 {
+        self.causes().any(test)
+    }
+
+    /// Returns the name of a limit and a text for the caller, if the result of a step exceeds the limit and that is the cause.
+    pub(crate) fn over_limit(&self) -> Option<(&'static str, String)> {
+        let limit_of = |error: &StepError| Some((error.limit()?, format!("A limit was reached: {error}")));
+        self.causes().find_map(|error| error.downcast_ref().and_then(limit_of))
+    }
+
+    /// Returns the foreign error, and its causes.
+    fn causes(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+        let first = match &*self.0 {
             Kind::Foreign(error, _) => Some(&**error as &(dyn StdError + 'static)),
             Kind::UserFacing(_) | Kind::NotFound => None,
         };
-        while let Some(error) = next {
-            if test(error) {
-                return true;
-            }
-            next = error.source();
-        }
-        false
+        std::iter::successors(first, |&error| error.source())
     }
 
     pub(crate) fn downcast<E: StdError + 'static>(self) -> Result<E, Self> {

@@ -126,7 +126,7 @@ impl Limits {
 
     /// Sets the maximum size of a token's content, in bytes. Default 128 KiB. Entries recorded after a step in the same leg
     /// may take as much again, so that the step's record is not lost. In a legacy session, the maximum size of a call's
-    /// record when it asks again.
+    /// record when it asks again. The record of a task stays in its store: it may have 4 MiB, or this many if that is more.
     #[must_use]
     pub fn state(mut self, limit: usize) -> Self {
         self.state = limit;
@@ -357,6 +357,11 @@ impl Limits {
             step_result,
             state_only,
         }
+    }
+
+    /// Returns the most bytes that one opening of a task's content counts: any caller has as many.
+    pub(crate) fn largest_opening(&self) -> usize {
+        self.request_bytes_per_caller.min(self.for_anonymous(self.request_bytes))
     }
 
     /// Returns the maximum size of a token's content with the record of an effect.

@@ -1,8 +1,36 @@
 //! The error of a step.
 
 use antiphon_engine::StepFailure;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
+
+/// The name of the limit for the result of a step.
+const STEP_RESULT: &str = "step_result";
+
+/// The reason for which the result of a step cannot be recorded.
+#[derive(Debug)]
+pub(crate) enum Unrecordable {
+    /// The value has so many bytes of JSON.
+    TooLarge { bytes: usize, limit: usize },
+    /// The error has so many bytes.
+    ErrorTooLarge { bytes: usize, limit: usize },
+    /// The value cannot be written as JSON, or not be read again.
+    NotJson(String),
+}
+
+impl fmt::Display for Unrecordable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { bytes, limit } => {
+                write!(f, "it takes {bytes} bytes of JSON; the limit is {limit}")
+            }
+            Self::ErrorTooLarge { bytes, limit } => {
+                write!(f, "its error takes {bytes} bytes; the limit is {limit}")
+            }
+            Self::NotJson(fault) => f.write_str(fault),
+        }
+    }
+}
 
 /// The error of a step: the same on the first run and when it is read from the record, for any error of the step's
 /// function. A handler's caller receives the text only if the function's error had a text for the caller, as with
@@ -21,7 +49,8 @@ pub struct StepError {
 
 impl StepError {
     /// The code of a step whose outcome could not be recorded: its effect has happened, and is not repeated. The effect of a
-    /// step [in a transaction](crate::Ctx::in_transaction) is rolled back.
+    /// step [in a transaction](crate::Ctx::in_transaction) is rolled back. If the result is too large, `data` is
+    /// `{"limit": "step_result"}`, and a handler that fails with this error ends its call with that limit.
     pub const UNRECORDABLE: &'static str = "unrecordable";
 
     /// Returns an error with this text, which the caller may read.
@@ -43,14 +72,27 @@ impl StepError {
         self
     }
 
-    pub(crate) fn unrecordable(cause: impl fmt::Display) -> Self {
+    pub(crate) fn unrecordable(cause: &Unrecordable) -> Self {
         let message = format!("the step has run, but its result cannot be recorded: {cause}");
-        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data: None, user_facing: false }
+        let data = match cause {
+            Unrecordable::TooLarge { .. } | Unrecordable::ErrorTooLarge { .. } => {
+                Some(json!({ "limit": STEP_RESULT }))
+            }
+            Unrecordable::NotJson(_) => None,
+        };
+        Self { message, code: Some(Self::UNRECORDABLE.to_owned()), data, user_facing: false }
     }
 
-    pub(crate) fn unrecordable_in_transaction(cause: impl fmt::Display) -> Self {
+    pub(crate) fn unrecordable_in_transaction(cause: &Unrecordable) -> Self {
         let message = format!("the step was rolled back, because its result cannot be recorded: {cause}");
-        Self { message, ..Self::unrecordable("") }
+        Self { message, ..Self::unrecordable(cause) }
+    }
+
+    /// Returns the name of the limit that the result of the step exceeds.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        let limit =
+            self.data.as_ref().filter(|_| self.code.as_deref() == Some(Self::UNRECORDABLE))?.get("limit")?;
+        (limit == STEP_RESULT).then_some(STEP_RESULT)
     }
 
     pub(crate) fn recorded(&self) -> StepFailure {

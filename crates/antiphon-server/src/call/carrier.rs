@@ -16,6 +16,7 @@ use crate::{
     Limits,
     limits::URL_REF_WITHIN,
     outbox::Outbox,
+    runtime::TASK_STATE,
     session::{AnswerTimeout, Session},
     task_leg::TaskLeg,
 };
@@ -97,11 +98,14 @@ impl LegCarrier {
         }
     }
 
-    /// Returns the limits of a leg. The legs of a task cost no client anything.
+    /// Returns the limits of a leg. The legs of a task cost no client anything, and their record does not leave the server.
     pub(crate) fn limits(&self, limits: antiphon_engine::Limits) -> antiphon_engine::Limits {
         match self {
             Self::Sealed | Self::Pushed(_) => limits,
-            Self::Task(_) => antiphon_engine::Limits { legs: u16::MAX, state_only: u8::MAX, ..limits },
+            Self::Task(_) => {
+                let state = limits.state.max(TASK_STATE);
+                antiphon_engine::Limits { legs: u16::MAX, state_only: u8::MAX, state, ..limits }
+            }
         }
     }
 

@@ -83,6 +83,10 @@ pub(crate) fn settle<T>(
                 }
             })
         }
+        HandlerOutcome::OverLimit { name, text } => {
+            tracing::error!(target = ?escaped(target), name, text = %escaped(&text).limit(CAUSE), "a limit was reached");
+            return Err(Refusal::Limit { name, text }.after_steps(done, kept(admitted, false)));
+        }
         // The driver converted this variant to a round.
         HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
     }))

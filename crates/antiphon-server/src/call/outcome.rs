@@ -20,6 +20,13 @@ pub enum HandlerOutcome<T> {
     UserFacing(String),
     /// The handler failed. The text is for the log.
     Failed(String),
+    /// The handler failed because of a limit. The text is for the caller.
+    OverLimit {
+        /// The name of the limit.
+        name: &'static str,
+        /// The text.
+        text: String,
+    },
     /// The resource does not exist.
     NotFound,
 }
@@ -101,9 +108,10 @@ impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
         if error.is_resource_not_found() {
             return HandlerOutcome::NotFound;
         }
-        match error.user_facing_text() {
-            Some(text) => HandlerOutcome::UserFacing(text.to_owned()),
-            None => HandlerOutcome::Failed(error.to_string()),
+        match (error.user_facing_text(), error.over_limit()) {
+            (Some(text), _) => HandlerOutcome::UserFacing(text.to_owned()),
+            (None, Some((name, text))) => HandlerOutcome::OverLimit { name, text },
+            (None, None) => HandlerOutcome::Failed(error.to_string()),
         }
     }
 

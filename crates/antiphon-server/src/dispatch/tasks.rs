@@ -12,7 +12,7 @@ use crate::{
     task_form::TaskForm,
 };
 use antiphon_wire::{
-    CallToolResult, Complete, CreateTaskResult, GetTaskResult, InputRequests, LegacyCreateTaskResult, Meta,
+    CallToolResult, Complete, CreateTaskResult, InputRequests, LegacyCreateTaskResult, Meta,
     TaskAcknowledged, method, with_related_task,
 };
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(super) async fn tasks(
     let Some(form) = TaskForm::of(server, request) else { return Err(without_form(request)) };
     match (form, &*request.method) {
         (TaskForm::Extension, method::TASKS_GET) => {
-            let result = &GetTaskResult(task::get(server, request, caller, settings).await?);
+            let result = &task::get(server, request, caller, settings).await?;
             encode(request, &WithServerInfo { result, server_info })
         }
         (TaskForm::Extension, method::TASKS_UPDATE) => {
@@ -128,15 +128,15 @@ fn write_result(
     result: TaskResult,
 ) -> Result<Vec<u8>, Refusal> {
     match (result, &request.session) {
-        (TaskResult::Final(result), Some(session)) => {
+        (TaskResult::Final(result, _opening), Some(session)) => {
             let mut result = read(&result)?;
             result.meta = Some(result.meta.unwrap_or_default().with_related_task(id));
             encode(request, &InSession { version: session.version(), result: &result })
         }
-        (TaskResult::Final(result), None) => {
+        (TaskResult::Final(result, _opening), None) => {
             encode(request, &with_related_task(&result, id).map_err(|_fault| Refusal::Internal)?)
         }
-        (TaskResult::Questions(input_requests), _) => {
+        (TaskResult::Questions(input_requests, _opening), _) => {
             let meta = related(server, id);
             encode(request, &OpenQuestions { result_type: "input_required", input_requests, meta })
         }

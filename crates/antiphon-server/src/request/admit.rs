@@ -132,9 +132,14 @@ fn open(
         _ => return Err(refuse("not_a_string", None)),
     };
     let (binding, now) = (leg.binding(principal), server.clock.now());
+    let sealer = server.sealing.sealer();
     let opened = match server.on_expired {
-        OnExpired::Refuse => server.sealing.sealer().open(token, &binding, now),
-        OnExpired::AskAgain => server.sealing.sealer().open_late(token, &binding, now),
+        // The state of a task comes from its store.
+        on_expired if leg.caller.task.is_some() => {
+            sealer.open_unlimited(token, &binding, on_expired == OnExpired::AskAgain, now)
+        }
+        OnExpired::Refuse => sealer.open(token, &binding, now),
+        OnExpired::AskAgain => sealer.open_late(token, &binding, now),
     };
     let opened = opened.map_err(|error: OpenError| {
         if error.reason() == Reason::UnknownKey {
@@ -318,7 +323,8 @@ impl<'a> Admitted<'a> {
         after_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let mut bytes = record.encode().map_err(|fault| internal(&fault))?;
-        let most = server.most_state(after_effect);
+        let in_task = self.leg.caller.task.is_some();
+        let most = server.most_state(in_task, after_effect);
         if bytes.len() > most {
             return Err(too_large(self.leg.target, record, bytes.len(), most));
         }
@@ -350,8 +356,12 @@ impl<'a> Admitted<'a> {
             // Boxed, because it would enlarge the future of every call.
             bytes = Box::pin(put).await?;
         }
-        let sealed =
-            server.sealing.sealer().seal(&call, &self.leg.binding(self.principal()), &bytes, ttl, now);
+        let (sealer, binding) = (server.sealing.sealer(), self.leg.binding(self.principal()));
+        let sealed = match in_task {
+            // The state stays in the task.
+            true => sealer.seal_unlimited(&call, &binding, &bytes, ttl, now),
+            false => sealer.seal(&call, &binding, &bytes, ttl, now),
+        };
         let state = sealed.map_err(|error| match error {
             SealError::TooLarge { limit, actual } => too_large(self.leg.target, record, actual, limit),
             SealError::Codec(cause) if cause.is_unavailable() => {

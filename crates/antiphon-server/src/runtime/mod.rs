@@ -41,6 +41,9 @@ pub(crate) const CAUSE: usize = 2000;
 /// The maximum size of a record in the store, in bytes: sealed and as text it fits every store.
 const SPILLED_STATE: usize = 8 << 20;
 
+/// The maximum size of the record of a task, in bytes: with the arguments and answers of a call, the sealed snapshot fits every store.
+pub(crate) const TASK_STATE: usize = 4 << 20;
+
 pub(crate) struct Runtime {
     /// The server that this is a part of.
     pub(crate) owner: Weak<dyn Any + Send + Sync>,
@@ -111,12 +114,13 @@ impl Runtime {
         self.claims.as_ref().is_some_and(|claims| claims.spills)
     }
 
-    /// Returns the maximum size of a record, in bytes.
-    pub(crate) fn most_state(&self, after_effect: bool) -> usize {
+    /// Returns the maximum size of a record, in bytes. That of a task does not leave the server.
+    pub(crate) fn most_state(&self, in_task: bool, after_effect: bool) -> usize {
         if self.spills() {
             return SPILLED_STATE;
         }
-        if after_effect { self.limits.state_after_effect() } else { self.limits.state }
+        let most = if after_effect { self.limits.state_after_effect() } else { self.limits.state };
+        if in_task { most.max(TASK_STATE) } else { most }
     }
 
     /// Returns the limits that the engine enforces.

@@ -2,15 +2,15 @@
 
 use super::{
     id,
-    requests::{Addressed, SettingsOf, addressed, answer, has_cancel, of_id, responses, send},
-    snapshot::{Cancellation, End, Message, Snapshot},
+    message::{Message, has_cancel},
+    requests::{Addressed, SettingsOf, addressed, answer, of_id, responses, send},
+    shown::{Cancellation, Shown, ShownEnd},
     view,
     watch::Changes,
 };
-use crate::{Caller, Request, refusal::Refusal, runtime::Runtime};
+use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, task_form::TaskForm};
 use antiphon_store::{TaskKey, TaskRow};
-use antiphon_wire::{CallToolResult, LegacyTask, StringMember, TaskStatus, related_task_of};
-use serde_json::value::RawValue;
+use antiphon_wire::{LegacyTask, StringMember, TaskStatus, related_task_of};
 use std::sync::Arc;
 
 /// Returns the state of a task, without its questions and its result.
@@ -20,7 +20,7 @@ pub(crate) async fn get(
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<LegacyTask, Refusal> {
-    Ok(addressed(server, request, caller, settings).await?.shown(server))
+    Ok(addressed(server, request, caller, settings).await?.task(server, request))
 }
 
 /// Cancels a task, and returns its state: cancelled. The handler may still undo what it did.
@@ -34,12 +34,12 @@ pub(crate) async fn cancel(
     settings: SettingsOf<'_>,
 ) -> Result<LegacyTask, Refusal> {
     let mut addressed = addressed(server, request, caller, settings).await?;
-    refuse_final(addressed.shown(server).task.status)?;
+    refuse_final(addressed.task(server, request).task.status)?;
     let mut changes = Changes::of(addressed.tasks);
     send(server, &addressed, &Message::Cancel).await?;
     loop {
         addressed.reload(server).await?;
-        let shown = addressed.shown(server);
+        let shown = addressed.task(server, request);
         if shown.task.status == TaskStatus::Cancelled {
             return Ok(shown);
         }
@@ -72,21 +72,34 @@ pub(crate) async fn input_response(
     let named = named.ok_or_else(|| {
         Refusal::params("params._meta[\"io.modelcontextprotocol/related-task\"].taskId is missing")
     })?;
+    let responses = responses(request);
     let addressed = of_id(server, request, named, caller, settings).await?;
-    if addressed.shown(server).task.status.is_final() {
+    if addressed.task(server, request).task.status.is_final() {
         return Err(Refusal::params("The task is over: it takes no answers"));
     }
     // The draft's examples wrap each answer; its schema does not.
-    let responses = responses(request)?.unwrapped().map_err(|_fault| Refusal::Internal)?;
-    answer(server, &addressed, &responses, settings).await?;
+    let responses = responses?.unwrapped().map_err(|_fault| Refusal::Internal)?;
+    answer(server, caller, &addressed, &responses, settings).await?;
     Ok(id::text(addressed.key))
 }
 
 impl Addressed<'_> {
     /// Returns the task for its client.
-    fn shown(&self, server: &Runtime) -> LegacyTask {
-        task(server, self.key, &self.row, &self.snapshot)
+    fn task(&self, server: &Runtime, request: &Request<'_>) -> LegacyTask {
+        let task = task(server, self.key, &self.row, &self.shown);
+        if TaskForm::of(server, request) == Some(TaskForm::Draft) { with_text(task) } else { task }
     }
+}
+
+/// Returns a task with the text that the draft has for its status, if it has no other.
+pub(super) fn with_text(mut task: LegacyTask) -> LegacyTask {
+    let text = match task.task.status {
+        TaskStatus::InputRequired => "Input Required to Proceed call tasks/result",
+        TaskStatus::Completed => "Task has been completed successfully, call tasks/result",
+        TaskStatus::Working | TaskStatus::Failed | TaskStatus::Cancelled => return task,
+    };
+    task.task.status_message.get_or_insert_with(|| text.to_owned());
+    task
 }
 
 /// Returns a task for its client.
@@ -97,29 +110,25 @@ impl Addressed<'_> {
 ///
 /// > `failed`: The associated request did not complete successfully. For tool calls specifically, this includes cases where the
 /// > tool call result has `isError` set to true.
-pub(super) fn task(server: &Runtime, key: TaskKey, row: &TaskRow, snapshot: &Snapshot) -> LegacyTask {
-    let mut task = view::detailed(server, key, row, snapshot.clone()).task;
-    if is_cancelled(server, key, row, snapshot) {
+pub(super) fn task(server: &Runtime, key: TaskKey, row: &TaskRow, shown: &Shown) -> LegacyTask {
+    let mut task = view::task(server, key, &view::with_messages(server, key, row, shown.clone()));
+    if is_cancelled(server, key, row, shown) {
         (task.status, task.status_message) =
             (TaskStatus::Cancelled, Some("The task was cancelled".to_owned()));
-    } else if let Some(End::Completed(result)) = &snapshot.end
-        && let Some(text) = failure_in(result)
-    {
+    } else if let Some(ShownEnd::Completed { failure: Some(text) }) = &shown.end {
         // > The `tasks/get` response **SHOULD** include a `statusMessage` field with diagnostic information about the failure.
-        (task.status, task.status_message) = (TaskStatus::Failed, Some(text));
+        (task.status, task.status_message) = (TaskStatus::Failed, Some(text.clone()));
     }
+    // > Receivers **MUST** include the actual `ttl` duration (or `null` for unlimited) in `tasks/get` responses.
+    //
+    // That of the creating reply. A task that is over may be kept for longer.
+    task.ttl_ms = shown.ttl.or(shown.kept);
     LegacyTask::new(task)
 }
 
 /// Returns true if the client has cancelled the task, whatever its handler did then.
-pub(super) fn is_cancelled(server: &Runtime, key: TaskKey, row: &TaskRow, snapshot: &Snapshot) -> bool {
-    matches!(snapshot.end, Some(End::Cancelled))
-        || snapshot.cancellation != Cancellation::None
-        || (snapshot.ending.is_none() && has_cancel(server, key, row))
-}
-
-/// Returns the text of a tool's error.
-fn failure_in(result: &RawValue) -> Option<String> {
-    let result: CallToolResult = serde_json::from_str(result.get()).ok()?;
-    result.failed().then(|| result.first_text().unwrap_or("The tool failed").to_owned())
+pub(super) fn is_cancelled(server: &Runtime, key: TaskKey, row: &TaskRow, shown: &Shown) -> bool {
+    matches!(shown.end, Some(ShownEnd::Cancelled))
+        || shown.cancellation != Cancellation::None
+        || (!shown.is_ending && has_cancel(server, key, row))
 }

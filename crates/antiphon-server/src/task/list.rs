@@ -48,11 +48,11 @@ pub(crate) async fn list(
     let next = keys.last().filter(|_| has_more).map(|key| id::text(*key));
     let mut page = Vec::with_capacity(keys.len());
     for key in keys {
-        let Some((row, snapshot)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
+        let Some((row, shown)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
         // The caller could not get such a task.
-        let scopes = settings(&snapshot.request.name).map(|settings| &settings.scopes);
+        let scopes = settings(&shown.tool).map(|settings| &settings.scopes);
         if scopes.is_none_or(|scopes| caller.has_scopes(scopes)) {
-            page.push(earlier::task(server, key, &row, &snapshot).task);
+            page.push(earlier::task(server, key, &row, &shown).task);
         }
     }
     Ok(ListTasksResult::new(page, next))

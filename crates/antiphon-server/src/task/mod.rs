@@ -16,6 +16,9 @@
 //!  tasks/update, tasks/cancel ──▶ a message in the queue ──▶ program
 //! ```
 //!
+//! A snapshot has three parts (`sealed.rs`): what every request about the task opens, the content of its status, and the record. Polls do
+//! not open the record.
+//!
 //! A leg of a task is the same as a leg of any call: it is admitted, claimed, replayed and sealed by the same code. Only its
 //! state stays in the engine. So a task that is promoted, recovered after a crash, or taken over by another process begins its next leg
 //! in the same way.
@@ -23,14 +26,18 @@
 mod earlier;
 mod id;
 mod list;
+mod message;
 mod next;
 mod notify;
+mod opening;
 mod program;
 mod pushed;
 mod questions;
 mod requests;
 mod result;
 mod run_leg;
+mod sealed;
+mod shown;
 mod snapshot;
 mod start;
 mod view;

@@ -1,8 +1,10 @@
 //! The decision about a task between two legs, and after one. No I/O: the run reads and writes.
 
 use super::{
+    message::GivenAnswer,
     run_leg::LegEnd,
-    snapshot::{Cancellation, End, LegInput, Snapshot},
+    shown::Cancellation,
+    snapshot::{End, LegInput, Snapshot},
 };
 use crate::task_leg::LegNews;
 use std::time::Duration;
@@ -37,16 +39,12 @@ pub(super) enum After {
 }
 
 /// Takes answers, by key, into the input of the next leg. Returns true if one of them belongs to an open question.
-pub(super) fn take_answers(
-    snapshot: &mut Snapshot,
-    input: &mut LegInput,
-    answers: &[(String, Box<serde_json::value::RawValue>)],
-) -> bool {
+pub(super) fn take_answers(snapshot: &mut Snapshot, input: &mut LegInput, answers: &[GivenAnswer]) -> bool {
     let before = input.answers.len();
-    for (key, answer) in answers {
+    for GivenAnswer { key, text, is_valid } in answers {
         // > A server **SHOULD** ignore any `inputResponses` responses mapped to a key that is not currently outstanding
-        if let Some(path) = snapshot.questions.answer(key) {
-            input.answers.push((path, answer.clone()));
+        if let Some(path) = snapshot.questions.answer(key, *is_valid) {
+            input.answers.push((path, text.clone()));
         }
     }
     input.answers.len() > before
@@ -65,7 +63,7 @@ pub(super) fn next(snapshot: &mut Snapshot, mut input: LegInput, now: u64) -> Ne
             if cancelled.is_empty() && input.answers.is_empty() {
                 input.refuses_step = true;
             } else if !cancelled.is_empty() {
-                input.answers.extend(cancelled);
+                input.cancel(cancelled);
                 snapshot.cancellation = Cancellation::Met { asked: 0 };
             }
             return Next::Leg(input);
@@ -76,7 +74,7 @@ pub(super) fn next(snapshot: &mut Snapshot, mut input: LegInput, now: u64) -> Ne
                 return Next::End(End::Cancelled);
             }
             if !cancelled.is_empty() {
-                input.answers.extend(cancelled);
+                input.cancel(cancelled);
                 snapshot.cancellation = Cancellation::Met { asked: asked + 1 };
             }
         }
@@ -97,7 +95,7 @@ pub(super) fn after(
     asks: usize,
 ) -> After {
     if let Some(status) = news.status {
-        snapshot.status = Some(status);
+        snapshot.report(status);
     }
     let refused = snapshot.leg.as_ref().is_some_and(|leg| leg.refuses_step);
     if refused && !news.is_cancellation_unmet && !matches!(end, LegEnd::Again(_) | LegEnd::Gone) {

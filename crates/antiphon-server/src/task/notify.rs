@@ -30,8 +30,8 @@ pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Ou
             continue;
         }
         // The session has created the task, so it belongs to the caller of the session.
-        let Ok(Some((row, snapshot))) = load_any(server, tasks, key).await else { continue };
-        let task = earlier::task(server, key, &row, &snapshot);
+        let Ok(Some((row, now))) = load_any(server, tasks, key).await else { continue };
+        let task = earlier::task(server, key, &row, &now);
         let now = (task.task.status, task.task.status_message.clone());
         // > Tasks **MUST** begin in the `working` status when created.
         let before = shown.insert(key, now.clone()).unwrap_or((TaskStatus::Working, None));

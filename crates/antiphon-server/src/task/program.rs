@@ -1,9 +1,10 @@
 //! The program of tasks, which their engine calls: it decides, and it runs legs.
 
 use super::{
+    message::Message,
     next::{After, Next, after, next, take_answers},
     run_leg::{LegEnd, end_of, message, span},
-    snapshot::{End, Ending, LegInput, Message, Snapshot},
+    snapshot::{End, Ending, LegInput, Snapshot},
     view::touch,
 };
 use crate::{
@@ -162,10 +163,9 @@ fn finish(server: &Runtime, snapshot: &mut Snapshot, end: End) -> TaskAction {
     snapshot.questions.clear();
     (snapshot.state, snapshot.leg, snapshot.request.arguments, snapshot.end) = (None, None, None, Some(end));
     let keep = server.tasks.as_ref().map_or(Duration::ZERO, |tasks| tasks.options.keep);
-    // > The value of `ttlMs` **MAY** change over the lifetime of a task.
     let kept = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
     let age = snapshot.updated.saturating_sub(snapshot.created);
-    snapshot.ttl = Some(snapshot.ttl.unwrap_or(0).max(age.saturating_add(kept)));
+    snapshot.kept = Some(snapshot.ttl.unwrap_or(0).max(age.saturating_add(kept)));
     TaskAction::Finish(keep)
 }
 
@@ -252,7 +252,7 @@ impl Leg<'_> {
     fn take_news(&mut self, news: LegNews) -> bool {
         touch(self.server, &mut self.snapshot);
         if let Some(status) = news.status {
-            self.snapshot.status = Some(status);
+            self.snapshot.report(status);
         }
         let Some(questions) = news.questions else { return false };
         let questions = questions.iter().map(|(path, request)| (&**path, request));
@@ -268,7 +268,7 @@ impl Leg<'_> {
         true
     }
 
-    fn show(&self) {
+    fn show(&mut self) {
         if let Some(sealed) = self.snapshot.seal(self.server, self.key) {
             self.control.show(sealed);
         }

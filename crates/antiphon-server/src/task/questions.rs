@@ -4,15 +4,18 @@
 //!  asked while a leg runs, or in its round ──▶ open ── answered ─────────────────────────▶ gone
 //!                                               │ ├─── asked with another text ──────────▶ superseded
 //!                                               │ └─── not in the record of an ended leg ▶ withdrawn
-//!                                               └ asked again with its text: the same key
+//!                                               ├ asked again with its text: the same key
+//!                                               └ answered, and the answer is not valid: open until the leg asks again
 //! ```
 //!
 //! A leg that runs has not reached all of its questions yet. So it only adds questions, and the end of a leg replaces them.
 
+use super::shown::ShownQuestion;
 use antiphon_store::mutant::is_mutant;
-use antiphon_wire::{Action, InputRequest, InputRequests};
+use antiphon_wire::{Action, InputRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashMap;
 
 /// The open questions of a task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,11 +32,15 @@ struct OpenQuestion {
     key: String,
     /// The path of the question in the call.
     path: String,
-    /// The question, as JSON.
-    request: Box<RawValue>,
+    /// The question, as JSON. It is in the content of the snapshot.
+    #[serde(skip)]
+    request: String,
     /// The id that the author gave to a URL question. Sessions see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     elicitation_id: Option<String>,
+    /// True if its answer is not valid, and with the leg that asks again.
+    #[serde(default)]
+    is_refused: bool,
 }
 
 impl Questions {
@@ -57,7 +64,7 @@ impl Questions {
             // A question is written as it was received from the engine: there is nothing in it that cannot be written.
             let Ok(text) = to_raw_value(request) else { continue };
             let is_same = |open: &str| open == text.get() || has_reason(open, request, text.get());
-            if self.open.iter().any(|open| open.path == path && is_same(open.request.get())) {
+            if self.open.iter().any(|open| open.path == path && !open.is_refused && is_same(&open.request)) {
                 continue;
             }
             self.open.retain(|open| open.path != path);
@@ -65,8 +72,8 @@ impl Questions {
                 continue;
             }
             let elicitation_id = elicitation_ids.iter().find(|(of, _)| of == path).map(|(_, id)| id.clone());
-            let (key, path) = (self.new_key(path), path.to_owned());
-            self.open.push(OpenQuestion { key, path, request: text, elicitation_id });
+            let (key, path, request) = (self.new_key(path), path.to_owned(), text.get().to_owned());
+            self.open.push(OpenQuestion { key, path, request, elicitation_id, is_refused: false });
         }
     }
 
@@ -95,16 +102,21 @@ impl Questions {
         key
     }
 
-    /// Takes the question with this key out. Returns its path.
-    pub(super) fn answer(&mut self, key: &str) -> Option<String> {
-        let at = self.open.iter().position(|open| open.key == key)?;
-        Some(self.open.remove(at).path)
+    /// Takes the question with this key out. Returns its path. If the answer is not valid, the question stays open for the client,
+    /// until the leg with the answer has asked again.
+    pub(super) fn answer(&mut self, key: &str, is_valid: bool) -> Option<String> {
+        let at = self.open.iter().position(|open| open.key == key && !open.is_refused)?;
+        if is_valid {
+            return Some(self.open.remove(at).path);
+        }
+        self.open[at].is_refused = true;
+        Some(self.open[at].path.clone())
     }
 
     /// Takes all questions to a person out, and returns their cancellations.
     pub(super) fn cancel(&mut self) -> Vec<(String, Box<RawValue>)> {
         let is_elicitation = |open: &OpenQuestion| {
-            serde_json::from_str::<InputRequest>(open.request.get())
+            serde_json::from_str::<InputRequest>(&open.request)
                 .is_ok_and(|request| matches!(request, InputRequest::Elicit(_)))
         };
         let cancelled = serde_json::json!({ "action": Action::Cancel });
@@ -115,25 +127,39 @@ impl Questions {
         asked.into_iter().map(|open| (open.path, cancelled.clone())).collect()
     }
 
-    /// Returns the id that the author gave to the open question with this key.
-    pub(super) fn elicitation_id(&self, key: &str) -> Option<&str> {
-        self.open.iter().find(|open| open.key == key)?.elicitation_id.as_deref()
-    }
-
     pub(super) fn clear(&mut self) {
         self.open.clear();
     }
 
-    /// Returns the open questions for the client.
-    pub(super) fn to_requests(&self) -> InputRequests {
-        let mut requests = InputRequests::new();
-        for open in &self.open {
-            if let Ok(request) = serde_json::from_str(open.request.get()) {
-                // Each key is used once.
-                let _ = requests.insert(&*open.key, request);
-            }
+    /// Returns the open questions, without their texts.
+    pub(super) fn to_shown(&self) -> Vec<ShownQuestion> {
+        let shown = self.open.iter().map(|open| ShownQuestion {
+            key: open.key.clone(),
+            elicitation_id: open.elicitation_id.clone(),
+            is_refused: open.is_refused,
+        });
+        shown.collect()
+    }
+
+    /// Returns the open questions for the client, as a JSON object by key.
+    pub(super) fn to_json(&self) -> String {
+        let mut json = String::from("{");
+        for (number, open) in self.open.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            // A string becomes its JSON text.
+            json += &format!("{comma}{}:{}", serde_json::Value::from(&*open.key), open.request);
         }
-        requests
+        json.push('}');
+        json
+    }
+
+    /// Takes the texts of the open questions from the JSON object. `None` if it is not that of these questions.
+    pub(super) fn read_json(&mut self, json: &[u8]) -> Option<()> {
+        let mut texts: HashMap<String, Box<RawValue>> = serde_json::from_slice(json).ok()?;
+        for open in &mut self.open {
+            open.request = String::from(Box::<str>::from(texts.remove(&open.key)?));
+        }
+        Some(())
     }
 }
 
@@ -184,9 +210,14 @@ mod tests {
                     questions.replace(asked, &kept, &[], 3);
                 }
             }
-            let requests = questions.to_requests();
-            let keys: Vec<&str> = requests.iter().map(|(key, _)| key).collect();
+            let shown = questions.to_shown();
+            let keys: Vec<&str> = shown.iter().map(|question| &*question.key).collect();
             assert_eq!(&keys, expected);
+            // The texts are stored apart.
+            let (text, mut read) = (questions.to_json(), questions.clone());
+            read.open.iter_mut().for_each(|open| open.request.clear());
+            read.read_json(text.as_bytes()).unwrap();
+            assert_eq!(read.to_json(), text);
         }
     }
 
@@ -240,10 +271,31 @@ mod tests {
         let mut questions = Questions::default();
         let request: InputRequest = serde_json::from_str(r#"{"method":"roots/list"}"#).unwrap();
         questions.add([("a", &request)], &[], 3);
-        assert_eq!(questions.answer("a").as_deref(), Some("a"));
-        assert_eq!(questions.answer("a"), None);
+        assert_eq!(questions.answer("a", true).as_deref(), Some("a"));
+        assert_eq!(questions.answer("a", true), None);
         questions.replace([("a", &request)], &["a".to_owned()], &[], 3);
-        assert!(questions.answer("a").is_none() && questions.answer("a~2").is_some());
+        assert!(questions.answer("a", true).is_none() && questions.answer("a~2", true).is_some());
         assert!(questions.is_empty());
+    }
+
+    #[test]
+    fn a_question_with_a_wrong_answer_is_open_until_it_is_asked_again() {
+        let request: InputRequest = serde_json::from_str(r#"{"method":"roots/list"}"#).unwrap();
+        for (kept, round, expected) in [
+            // Asked again with the same text: a client answers each key once.
+            (&[][..], &["a"][..], &["a~2"][..]),
+            (&["a".to_owned()], &["b"], &["a", "b"]),
+            (&[], &["b"], &["b"]),
+        ] {
+            let mut questions = Questions::default();
+            questions.add([("a", &request)], &[], 3);
+            assert_eq!(questions.answer("a", false).as_deref(), Some("a"));
+            assert!(!questions.is_empty() && questions.answer("a", true).is_none());
+            questions.replace(round.iter().map(|path| (*path, &request)), kept, &[], 3);
+            let shown = questions.to_shown();
+            let mut keys: Vec<&str> = shown.iter().map(|question| &*question.key).collect();
+            keys.sort_unstable();
+            assert_eq!(keys, expected);
+        }
     }
 }

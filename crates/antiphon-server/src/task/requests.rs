@@ -2,13 +2,17 @@
 
 use super::{
     id,
-    snapshot::{Message, Snapshot},
-    view,
+    message::{GivenAnswer, Message, has_cancel},
+    opening::Opening,
+    sealed::Parts,
+    shown::Shown,
+    view::{self, Content},
 };
 use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings, task_registry::Tasks};
 use antiphon_seal::Principal;
 use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent, mutant::is_mutant};
-use antiphon_wire::{DetailedTask, InputResponses, StringMember, escaped};
+use antiphon_wire::{Complete, DetailedTask, InputResponses, StringMember, TaskDetail, escaped};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -20,7 +24,8 @@ pub(super) struct Addressed<'s> {
     pub(super) tasks: &'s Tasks,
     pub(super) key: TaskKey,
     pub(super) row: TaskRow,
-    pub(super) snapshot: Snapshot,
+    /// The operational data, without the messages that wait in the queue.
+    pub(super) shown: Shown,
     pub(super) principal: Option<Principal>,
 }
 
@@ -28,9 +33,39 @@ impl Addressed<'_> {
     /// Loads the task again.
     pub(super) async fn reload(&mut self, server: &Arc<Runtime>) -> Result<(), Refusal> {
         let loaded = load(server, self.tasks, self.key, self.principal.as_ref()).await?;
-        (self.row, self.snapshot) = loaded.ok_or_else(not_found)?;
+        (self.row, self.shown) = loaded.ok_or_else(not_found)?;
         Ok(())
     }
+
+    /// Returns the operational data with the messages that wait in the queue.
+    pub(super) fn now(&self, server: &Runtime) -> Shown {
+        view::with_messages(server, self.key, &self.row, self.shown.clone())
+    }
+
+    /// Waits for the right to open the content of the task.
+    pub(super) async fn opening(&self, server: &Runtime, caller: &Caller<'_>) -> Result<Opening, Refusal> {
+        let bytes = Parts::of(&self.row.snapshot).map_or(0, |parts| parts.content.len());
+        let (places, largest) = (&self.tasks.openings, server.limits.largest_opening());
+        Opening::of(places, &server.request_budget, caller, bytes, largest).await
+    }
+}
+
+/// The result of `tasks/get`. The content is written as it was stored.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GotTask {
+    result_type: Complete,
+    #[serde(flatten)]
+    task: DetailedTask,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_requests: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<RawValue>>,
+    /// Held until the reply is written.
+    #[serde(skip)]
+    _opening: Opening,
 }
 
 /// Returns the state of a task.
@@ -39,9 +74,20 @@ pub(crate) async fn get(
     request: &Request<'_>,
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
-) -> Result<DetailedTask, Refusal> {
-    let Addressed { key, row, snapshot, .. } = addressed(server, request, caller, settings).await?;
-    Ok(view::detailed(server, key, &row, snapshot))
+) -> Result<GotTask, Refusal> {
+    let addressed = addressed(server, request, caller, settings).await?;
+    let now = addressed.now(server);
+    let opening = addressed.opening(server, caller).await?;
+    let Addressed { key, row, shown, .. } = &addressed;
+    let (mut input_requests, mut result, mut error) = (None, None, None);
+    match view::content(server, *key, row, shown, &now)? {
+        Content::None => {}
+        Content::Questions(text) => input_requests = Some(text),
+        Content::Result(text) => result = Some(text),
+        Content::Error(text) => error = Some(text),
+    }
+    let task = DetailedTask::new(view::task(server, *key, &now), TaskDetail::None);
+    Ok(GotTask { result_type: Complete, task, input_requests, result, error, _opening: opening })
 }
 
 /// Takes answers to open questions of a task. Others are ignored.
@@ -51,12 +97,15 @@ pub(crate) async fn update(
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
+    let responses = responses(request)?;
     let addressed = addressed(server, request, caller, settings).await?;
-    answer(server, &addressed, &responses(request)?, settings).await
+    answer(server, caller, &addressed, &responses, settings).await
 }
 
-/// Returns the answers in a request.
+/// Returns the answers in a request. A request that names a member twice is refused, as that of a call is: the leg that receives
+/// the answer would be.
 pub(super) fn responses(request: &Request<'_>) -> Result<InputResponses, Refusal> {
+    request.unique_names()?;
     let text = request.params.input_responses.map_or("", RawValue::get);
     serde_json::from_str(text).map_err(|_| Refusal::params("params.inputResponses must be an object"))
 }
@@ -64,21 +113,26 @@ pub(super) fn responses(request: &Request<'_>) -> Result<InputResponses, Refusal
 /// Sends those of the answers to a task that belong to open questions.
 pub(super) async fn answer(
     server: &Arc<Runtime>,
+    caller: &Caller<'_>,
     addressed: &Addressed<'_>,
     responses: &InputResponses,
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
-    let view = view::detailed(server, addressed.key, &addressed.row, addressed.snapshot.clone());
-    let open = view.input_requests().cloned().unwrap_or_default();
-    let answers: Vec<(String, Box<RawValue>)> = responses
-        .iter()
-        .filter(|(key, _)| open.get(key).is_some())
-        .map(|(key, answer)| (key.to_owned(), answer.to_owned()))
-        .collect();
-    if answers.is_empty() {
+    let now = addressed.now(server);
+    let is_answered = |key: &str| now.is_awaited(key) && responses.get(key).is_some();
+    if !now.questions.iter().any(|question| is_answered(&question.key)) {
         return Ok(());
     }
-    let tool = settings(&addressed.snapshot.request.name);
+    let opening = addressed.opening(server, caller).await?;
+    let Addressed { key, row, shown, .. } = addressed;
+    let questions = view::questions(server, *key, row, shown, is_answered)?;
+    let given = responses.iter().filter_map(|(key, answer)| {
+        let question = questions.get(key)?;
+        Some(GivenAnswer::new(server, key, question, answer))
+    });
+    let answers: Vec<GivenAnswer> = given.collect();
+    drop(opening);
+    let tool = settings(&shown.tool);
     if tool.is_some_and(|tool| !tool.approved_by.permits(addressed.principal.as_ref())) {
         return Err(Refusal::NotApprover);
     }
@@ -98,13 +152,6 @@ pub(crate) async fn cancel(
         return Ok(());
     }
     send(server, &addressed, &Message::Cancel).await
-}
-
-/// Returns true if a cancellation waits in the queue.
-pub(super) fn has_cancel(server: &Runtime, key: TaskKey, row: &TaskRow) -> bool {
-    row.messages
-        .iter()
-        .any(|message| matches!(Message::open(server, key, &message.body), Some(Message::Cancel)))
 }
 
 pub(super) async fn send(
@@ -167,11 +214,11 @@ pub(super) async fn of_id<'s>(
     let tasks = server.tasks.as_ref().ok_or_else(|| Refusal::Method(request.method.to_string()))?;
     let principal = server.identified(&request.method, caller)?;
     let key = id::parse(id).ok_or_else(not_found)?;
-    let (row, snapshot) = load(server, tasks, key, principal.as_ref()).await?.ok_or_else(not_found)?;
-    if let Some(settings) = settings(&snapshot.request.name) {
+    let (row, shown) = load(server, tasks, key, principal.as_ref()).await?.ok_or_else(not_found)?;
+    if let Some(settings) = settings(&shown.tool) {
         server.require_scopes(&settings.scopes, caller)?;
     }
-    Ok(Addressed { tasks, key, row, snapshot, principal })
+    Ok(Addressed { tasks, key, row, shown, principal })
 }
 
 /// Returns a task, or nothing if this caller has no such task.
@@ -180,10 +227,10 @@ pub(super) async fn load(
     tasks: &Tasks,
     key: TaskKey,
     principal: Option<&Principal>,
-) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
+) -> Result<Option<(TaskRow, Shown)>, Refusal> {
     let loaded = load_any(server, tasks, key).await?;
-    Ok(loaded.filter(|(_, snapshot)| {
-        let is_of_caller = snapshot.is_of(principal) || is_mutant("task_of_anybody");
+    Ok(loaded.filter(|(_, shown)| {
+        let is_of_caller = shown.is_of(principal) || is_mutant("task_of_anybody");
         if !is_of_caller {
             tracing::warn!(task = %escaped(&key), "a request for a task of another caller: refused as unknown");
         }
@@ -196,14 +243,14 @@ pub(super) async fn load_any(
     server: &Runtime,
     tasks: &Tasks,
     key: TaskKey,
-) -> Result<Option<(TaskRow, Snapshot)>, Refusal> {
+) -> Result<Option<(TaskRow, Shown)>, Refusal> {
     let row = tasks.engine.get(key).await.map_err(|error| {
         tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
         Refusal::Store
     })?;
     let Some(row) = row else { return Ok(None) };
-    let snapshot = Snapshot::open(server, key, &row.snapshot);
-    Ok(snapshot.map(|snapshot| (row, snapshot)))
+    let shown = Shown::open(server, key, &row.snapshot);
+    Ok(shown.map(|shown| (row, shown)))
 }
 
 /// The same for a task of another caller, so that nobody learns which tasks there are.

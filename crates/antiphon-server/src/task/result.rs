@@ -11,10 +11,11 @@
 use super::{
     earlier::is_cancelled,
     id,
+    message::{GivenAnswer, Message},
+    opening::Opening,
     pushed::{PushRules, PushedQuestions},
     requests::{Addressed, SettingsOf, addressed, send},
-    snapshot::{End, Message},
-    view,
+    view::{self, Content},
     watch::Changes,
 };
 use crate::{
@@ -30,10 +31,10 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 /// The reply to `tasks/result`.
 pub(crate) enum TaskResult {
-    /// The result of the call, as JSON.
-    Final(Box<RawValue>),
+    /// The result of the call, as JSON. The right to open it is held until the reply is written.
+    Final(Box<RawValue>, Opening),
     /// The open questions, in the draft.
-    Questions(InputRequests),
+    Questions(InputRequests, Opening),
 }
 
 /// Waits for the end of a task, or in the draft for a question of it. Returns the result with the id of the task.
@@ -48,8 +49,8 @@ pub(crate) async fn result(
 ) -> Result<(String, TaskResult), Refusal> {
     let mut addressed = addressed(server, request, caller, settings).await?;
     let id = id::text(addressed.key);
-    if let Some(end) = end_of(server, &addressed, request.session.is_some()) {
-        return end.map(|result| (id, TaskResult::Final(result)));
+    if is_over(server, &addressed) {
+        return end_of(server, caller, &addressed, request.session.is_some()).await.map(|end| (id, end));
     }
     // A request that waits counts as a subscription, and ends with all subscriptions if the server drains.
     let place = server.subscriptions.join([false; 3], Vec::new(), &server.limits)?;
@@ -58,51 +59,76 @@ pub(crate) async fn result(
     let mut changes = Changes::of(addressed.tasks);
     loop {
         addressed.reload(server).await?;
-        if let Some(end) = end_of(server, &addressed, request.session.is_some()) {
-            return end.map(|result| (id, TaskResult::Final(result)));
+        if is_over(server, &addressed) {
+            return end_of(server, caller, &addressed, request.session.is_some()).await.map(|end| (id, end));
         }
-        let view = view::detailed(server, addressed.key, &addressed.row, addressed.snapshot.clone());
-        let open = view.input_requests().cloned().unwrap_or_default();
+        let (open, opening) = awaited(server, caller, &addressed).await?;
         if request.session.is_none() && !open.is_empty() {
-            return Ok((id, TaskResult::Questions(open)));
+            return Ok((id, TaskResult::Questions(open, opening)));
         }
+        drop(opening);
         if let Some(pushed) = &mut pushed {
-            pushed.send(&open, |key| addressed.snapshot.questions.elicitation_id(key));
+            pushed.send(&open, |key| addressed.shown.elicitation_id(key));
         }
         tokio::select! {
             () = changes.of_task(addressed.key) => {}
-            (key, end) = answered(&mut pushed) => take(server, &addressed, key, end).await?,
+            (key, end) = answered(&mut pushed) => take(server, &addressed, &open, key, end).await?,
             () = drained(&place) => return Err(Refusal::Busy),
         }
     }
+}
+
+/// Returns true if the task is over for its client.
+fn is_over(server: &Runtime, addressed: &Addressed<'_>) -> bool {
+    let Addressed { key, row, shown, .. } = addressed;
+    shown.end.is_some() || is_cancelled(server, *key, row, shown)
 }
 
 /// Returns the result of a task that is over.
 ///
 /// > For tasks in a terminal status, receivers **MUST** return from `tasks/result` exactly what the underlying request would have
 /// > returned, whether that is a successful result or a JSON-RPC error.
-fn end_of(
+async fn end_of(
     server: &Runtime,
+    caller: &Caller<'_>,
     addressed: &Addressed<'_>,
     in_session: bool,
-) -> Option<Result<Box<RawValue>, Refusal>> {
-    let Addressed { key, row, snapshot, .. } = addressed;
-    if is_cancelled(server, *key, row, snapshot) {
+) -> Result<TaskResult, Refusal> {
+    let Addressed { key, row, shown, .. } = addressed;
+    if is_cancelled(server, *key, row, shown) {
         let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The task was cancelled: it has no result");
-        return Some(Err(Refusal::Again(Box::new(error.with_data(json!({ "reason": "cancelled" }))))));
+        return Err(Refusal::Again(Box::new(error.with_data(json!({ "reason": "cancelled" })))));
     }
-    match snapshot.end.as_ref()? {
-        End::Completed(result) => Some(Ok(result.clone())),
-        End::Failed(error) => {
-            let mut error = error.clone();
+    let opening = addressed.opening(server, caller).await?;
+    match view::content(server, *key, row, shown, shown)? {
+        Content::Result(result) => Ok(TaskResult::Final(result, opening)),
+        Content::Error(error) => {
+            let mut error: ErrorObject =
+                serde_json::from_str(error.get()).map_err(|_fault| Refusal::Internal)?;
             if in_session && error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
                 // The revision has no code for a missing capability.
                 error = ErrorObject::invalid_request(error.message);
             }
-            Some(Err(Refusal::Again(Box::new(error))))
+            Err(Refusal::Again(Box::new(error)))
         }
-        End::Cancelled => None,
+        Content::Questions(_) | Content::None => Err(Refusal::Internal),
     }
+}
+
+/// Returns the questions that wait for an answer. One that has an answer which is not valid is asked again soon, with the reason.
+async fn awaited(
+    server: &Runtime,
+    caller: &Caller<'_>,
+    addressed: &Addressed<'_>,
+) -> Result<(InputRequests, Opening), Refusal> {
+    let now = addressed.now(server);
+    if !now.questions.iter().any(|question| now.is_awaited(&question.key)) {
+        return Ok((InputRequests::new(), Opening::default()));
+    }
+    let opening = addressed.opening(server, caller).await?;
+    let Addressed { key, row, shown, .. } = addressed;
+    let open = view::questions(server, *key, row, shown, |key| now.is_awaited(key))?;
+    Ok((open, opening))
 }
 
 /// Returns the questions that this request can send; nothing without a stream for them.
@@ -114,7 +140,7 @@ fn pushed<'a>(
     settings: SettingsOf<'_>,
 ) -> Option<PushedQuestions<'a>> {
     let (session, outbox) = (request.session.as_ref()?, caller.outbox()?);
-    let settings = settings(&addressed.snapshot.request.name);
+    let settings = settings(&addressed.shown.tool);
     let rules = PushRules {
         scopes: settings.map(|settings| settings.scopes.clone()).unwrap_or_default(),
         may_answer: settings.is_none_or(|tool| tool.approved_by.permits(addressed.principal.as_ref())),
@@ -136,11 +162,17 @@ async fn answered(pushed: &mut Option<PushedQuestions<'_>>) -> (String, AskEnd) 
 async fn take(
     server: &Arc<Runtime>,
     addressed: &Addressed<'_>,
+    open: &InputRequests,
     key: String,
     end: AskEnd,
 ) -> Result<(), Refusal> {
     match end {
-        AskEnd::Answer(Ok(answer)) => send(server, addressed, &Message::Answers(vec![(key, answer)])).await,
+        AskEnd::Answer(Ok(answer)) => {
+            // A question that is not open any more was withdrawn.
+            let Some(question) = open.get(&key) else { return Ok(()) };
+            let given = GivenAnswer::new(server, &key, question, &answer);
+            send(server, addressed, &Message::Answers(vec![given])).await
+        }
         // The task still waits, and another request may ask again.
         AskEnd::Answer(Err(error)) => Err(Refusal::UserFacing(not_answered(&key, &error))),
         AskEnd::SessionOver => Err(Refusal::UserFacing("The session ended".to_owned())),

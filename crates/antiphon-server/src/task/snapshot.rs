@@ -1,22 +1,23 @@
 //! The snapshot of a task: all that a process needs to run its next leg, and all that its client sees.
 
-use super::questions::Questions;
+use super::{
+    questions::Questions,
+    sealed::{LONGEST, Parts, open, parts_name, seal, seal_bytes},
+    shown::{Cancellation, Progress, Shown, ShownEnd, StoredPrincipal, content_purpose},
+};
 use crate::{
     Request, TraceContext,
     clock::{millis, seconds},
     runtime::Runtime,
 };
-use antiphon_seal::{Binding, Principal};
+use antiphon_seal::Principal;
 use antiphon_store::TaskKey;
-use antiphon_wire::{AskSupport, ErrorObject, TaskStatus, escaped};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use antiphon_wire::{AskSupport, CallToolResult, ErrorObject, TaskStatus};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// The longest time for which something that is sealed in a store can be opened.
-const LONGEST: Duration = Duration::from_secs(390 * 24 * 3600);
-
-/// The snapshot of a task.
+/// The snapshot of a task. Its row has it in [`Parts`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     pub(super) request: TaskRequest,
@@ -28,9 +29,11 @@ pub(super) struct Snapshot {
     /// The moments of creation and of the last change, in Unix milliseconds.
     pub(super) created: u64,
     pub(super) updated: u64,
-    /// The time from the creation, in milliseconds.
+    /// The times from the creation, in milliseconds: that of the creating reply, and that for which a task that is over is kept.
     pub(super) ttl: Option<u64>,
-    pub(super) status: Option<String>,
+    pub(super) kept: Option<u64>,
+    /// The text of the last progress.
+    pub(super) progress: Option<Progress>,
     pub(super) questions: Questions,
     /// The state of the next leg.
     pub(super) state: Option<String>,
@@ -75,17 +78,12 @@ pub(super) struct LegInput {
     pub(super) refuses_step: bool,
 }
 
-/// The cancellation of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Cancellation {
-    None,
-    /// The client has asked for it, and the handler does not know yet.
-    Requested,
-    /// The handler knows. It may compensate.
-    Met {
-        /// The number of questions that were cancelled since.
-        asked: u32,
-    },
+impl LegInput {
+    /// Adds the cancellations of questions, in the place of answers that are not valid.
+    pub(super) fn cancel(&mut self, cancelled: Vec<(String, Box<RawValue>)>) {
+        self.answers.retain(|(path, _)| cancelled.iter().all(|(of, _)| of != path));
+        self.answers.extend(cancelled);
+    }
 }
 
 /// The end of a task.
@@ -102,41 +100,6 @@ pub(super) struct Ending {
     pub(super) end: End,
     /// True once requests see that the task ends: a message that was accepted before is in the queue then.
     pub(super) is_stored: bool,
-}
-
-/// A principal in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredPrincipal {
-    issuer: Option<String>,
-    client: Option<String>,
-    subject: Option<String>,
-}
-
-impl StoredPrincipal {
-    pub(super) fn of(principal: &Principal) -> Self {
-        let part = |part: Option<&str>| part.map(ToOwned::to_owned);
-        Self {
-            issuer: part(principal.issuer()),
-            client: part(principal.client_id()),
-            subject: part(principal.subject()),
-        }
-    }
-
-    fn to_principal(&self) -> Principal {
-        // An empty part counts as none.
-        let part = |part: &Option<String>| part.clone().unwrap_or_default();
-        Principal::user(part(&self.subject))
-            .with_client_id(part(&self.client))
-            .with_issuer(part(&self.issuer))
-    }
-}
-
-/// A message to a task.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Message {
-    /// Answers, by the keys of their questions on the wire.
-    Answers(Vec<(String, Box<RawValue>)>),
-    Cancel,
 }
 
 impl Snapshot {
@@ -164,7 +127,8 @@ impl Snapshot {
             created: now,
             updated: now,
             ttl: ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
-            status: None,
+            kept: None,
+            progress: None,
             questions: Questions::default(),
             state: None,
             leg: None,
@@ -182,11 +146,6 @@ impl Snapshot {
         self.principal.as_ref().map(StoredPrincipal::to_principal)
     }
 
-    /// Returns true if this caller created the task.
-    pub(super) fn is_of(&self, principal: Option<&Principal>) -> bool {
-        self.principal == principal.map(StoredPrincipal::of)
-    }
-
     /// Notes that the client wants the task to be cancelled.
     pub(super) fn request_cancellation(&mut self) {
         if self.cancellation == Cancellation::None {
@@ -198,8 +157,13 @@ impl Snapshot {
         antiphon_wire::ClientCapabilities(self.request.capabilities.clone()).asks()
     }
 
+    /// Takes the text of progress.
+    pub(super) fn report(&mut self, text: String) {
+        self.progress = Some(Progress { text, of: self.status() });
+    }
+
     /// Returns the status, without the messages that wait in the queue.
-    pub(super) fn task_status(&self) -> TaskStatus {
+    fn status(&self) -> TaskStatus {
         match &self.end {
             Some(End::Completed(_)) => TaskStatus::Completed,
             Some(End::Failed(_)) => TaskStatus::Failed,
@@ -218,60 +182,70 @@ impl Snapshot {
         rest.unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Seals the snapshot for its row.
-    pub(super) fn seal(&self, server: &Runtime, key: TaskKey) -> Option<Vec<u8>> {
-        seal(server, key, "snapshot", self, LONGEST)
+    /// Returns the part for requests. `parts` is the name of the other parts.
+    pub(super) fn to_shown(&self, parts: String) -> Shown {
+        Shown {
+            parts,
+            tool: self.request.name.clone(),
+            principal: self.principal.clone(),
+            created_by: self.created_by.clone(),
+            created: self.created,
+            updated: self.updated,
+            ttl: self.ttl,
+            kept: self.kept,
+            progress: self.progress.clone(),
+            questions: self.questions.to_shown(),
+            cancellation: self.cancellation,
+            is_ending: self.ending.is_some(),
+            end: self.end.as_ref().map(|end| match end {
+                End::Completed(result) => ShownEnd::Completed { failure: failure_in(result) },
+                End::Failed(error) => ShownEnd::Failed { message: error.message.clone() },
+                End::Cancelled => ShownEnd::Cancelled,
+            }),
+        }
     }
 
-    /// Opens the snapshot of a row.
+    /// Seals the snapshot for its row. A text that belongs to an earlier status is dropped.
+    pub(super) fn seal(&mut self, server: &Runtime, key: TaskKey) -> Option<Vec<u8>> {
+        let status = self.status();
+        self.progress = self.progress.take().filter(|progress| progress.of == status);
+        let name = parts_name()?;
+        let content = match &self.end {
+            Some(End::Completed(result)) => result.get().as_bytes().to_vec(),
+            Some(End::Failed(error)) => serde_json::to_vec(error).ok()?,
+            None if !self.questions.is_empty() => self.questions.to_json().into_bytes(),
+            Some(End::Cancelled) | None => Vec::new(),
+        };
+        let content = match content.is_empty() {
+            true => Vec::new(),
+            false => seal_bytes(server, key, &content_purpose(&name), &content)?,
+        };
+        let record = match self.end {
+            Some(_) => Vec::new(),
+            None => seal(server, key, &record_purpose(&name), self)?,
+        };
+        let shown = seal(server, key, "shown", &self.to_shown(name))?;
+        Parts { shown: &shown, content: &content, record: &record }.join()
+    }
+
+    /// Opens the whole snapshot of a row, whose task is not over.
     pub(super) fn open(server: &Runtime, key: TaskKey, sealed: &[u8]) -> Option<Self> {
-        open(server, key, "snapshot", sealed)
+        let shown = Shown::open(server, key, sealed)?;
+        let record = Parts::of(sealed)?.record;
+        let mut snapshot: Self = open(server, key, &record_purpose(&shown.parts), record)?;
+        if !snapshot.questions.is_empty() {
+            snapshot.questions.read_json(&shown.open_content(server, key, sealed)?)?;
+        }
+        Some(snapshot)
     }
 }
 
-impl Message {
-    pub(super) fn seal(&self, server: &Runtime, key: TaskKey) -> Option<Vec<u8>> {
-        seal(server, key, "message", self, LONGEST)
-    }
-
-    pub(super) fn open(server: &Runtime, key: TaskKey, sealed: &[u8]) -> Option<Self> {
-        open(server, key, "message", sealed)
-    }
+fn record_purpose(parts: &str) -> String {
+    format!("record {parts}")
 }
 
-fn binding(id: &str) -> Binding<'_> {
-    Binding { method: "tasks", target: id, arguments: None, principal: None, tool_version: 0 }
-}
-
-fn seal(
-    server: &Runtime,
-    key: TaskKey,
-    purpose: &str,
-    value: &impl Serialize,
-    ttl: Duration,
-) -> Option<Vec<u8>> {
-    let text = serde_json::to_vec(value).map_err(|fault| fault.to_string());
-    let id = super::id::text(key);
-    let sealed = text.and_then(|text| {
-        let sealer = server.sealing.sealer();
-        sealer
-            .seal_stored(purpose, &binding(&id), &text, ttl, server.clock.now())
-            .map_err(|fault| fault.to_string())
-    });
-    sealed
-        .map_err(|cause| tracing::error!(cause = %escaped(&cause), "the state of a task cannot be sealed"))
-        .ok()
-        .map(String::into_bytes)
-}
-
-fn open<T: DeserializeOwned>(server: &Runtime, key: TaskKey, purpose: &str, sealed: &[u8]) -> Option<T> {
-    let id = super::id::text(key);
-    let text = std::str::from_utf8(sealed).ok()?;
-    let sealer = server.sealing.sealer();
-    let opened = sealer.open_stored(text, purpose, &binding(&id), server.clock.now());
-    let read = opened.map_err(|fault| fault.to_string()).and_then(|payload| {
-        serde_json::from_slice(&payload).map_err(|fault| crate::call::ctx::without_value(&fault))
-    });
-    read.map_err(|cause| tracing::error!(task = id, cause = %escaped(&cause), "the state of a task cannot be opened: its key may be missing"))
-        .ok()
+/// Returns the text of a tool's error.
+fn failure_in(result: &RawValue) -> Option<String> {
+    let result: CallToolResult = serde_json::from_str(result.get()).ok()?;
+    result.failed().then(|| result.first_text().unwrap_or("The tool failed").to_owned())
 }

@@ -1,6 +1,6 @@
 //! The creation of tasks.
 
-use super::{id, requests::load, snapshot::Snapshot, view};
+use super::{id, requests::load, shown::Shown, snapshot::Snapshot, view};
 use crate::{
     Request, TaskMode,
     at_most_once::{StoredTask, fingerprint},
@@ -41,8 +41,9 @@ pub(crate) fn required(server: &Runtime, leg: &LegRequest<'_>) -> Result<bool, R
     let (request, tool) = (leg.request, || leg.target.to_owned());
     let wished = TaskForm::wished(server, request);
     match (leg.settings.task, wished) {
-        (TaskMode::Never, Some(_)) => Err(Refusal::TaskForbidden { tool: tool() }),
-        (TaskMode::Never, None) => Ok(false),
+        (TaskMode::Never, Some(TaskForm::Session)) => Err(Refusal::TaskForbidden { tool: tool() }),
+        // A client of the draft cannot know which tools have tasks, so its wish is ignored.
+        (TaskMode::Never, _) => Ok(false),
         (TaskMode::Optional, wished) => Ok(wished == Some(TaskForm::Session)),
         (TaskMode::Required, None) if request.session.is_some() => {
             let has_tasks = TaskForm::of(server, request).is_some();
@@ -132,10 +133,10 @@ pub(crate) async fn created_before(
         return Ok(None);
     }
     let key = task_key(call);
-    let Some((_, snapshot)) = load(server, tasks, key, admitted.principal()).await? else { return Ok(None) };
+    let Some((_, shown)) = load(server, tasks, key, admitted.principal()).await? else { return Ok(None) };
     let sent = fingerprint(call.secret(), record, received_responses(admitted)?.as_ref());
-    let is_same = snapshot.created_by == Some(sent.to_string());
-    Ok(is_same.then(|| CreateTaskResult::new(view::task(server, key, &snapshot))))
+    let is_same = shown.created_by == Some(sent.to_string());
+    Ok(is_same.then(|| CreateTaskResult::new(view::task(server, key, &shown))))
 }
 
 fn new_task(
@@ -148,7 +149,8 @@ fn new_task(
 ) -> Result<NewTaskOf, Refusal> {
     let ttl = ttl(server, request)?;
     let mut snapshot = Snapshot::new(server, request, name, principal, ttl);
-    snapshot.keeps_cancellation = TaskForm::of(server, request) != Some(TaskForm::Extension);
+    let form = TaskForm::of(server, request);
+    snapshot.keeps_cancellation = form != Some(TaskForm::Extension);
     if let Some(Promoted { round, fingerprint, .. }) = promoted {
         snapshot.created_by = fingerprint.map(|fingerprint| fingerprint.to_string());
         snapshot.state = round.request_state().map(ToOwned::to_owned);
@@ -156,7 +158,13 @@ fn new_task(
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask::new(key, owner(principal), sealed).with_ttl(ttl);
-    Ok(NewTaskOf { new, created: CreateTaskResult::new(view::task(server, key, &snapshot)) })
+    let shown: Shown = snapshot.to_shown(String::new());
+    let mut created = CreateTaskResult::new(view::task(server, key, &shown));
+    if form == Some(TaskForm::Draft) {
+        let text = format!("Task has been created for {name} tool invocation.");
+        created.task.status_message = Some(text);
+    }
+    Ok(NewTaskOf { new, created })
 }
 
 /// Creates a task, and returns the result for the client.

@@ -2,59 +2,122 @@
 
 use super::{
     id,
-    snapshot::{Cancellation, End, Message, Snapshot},
+    message::Message,
+    shown::{Cancellation, Shown, ShownEnd},
+    snapshot::Snapshot,
 };
-use crate::{clock::millis, runtime::Runtime};
+use crate::{clock::millis, refusal::Refusal, runtime::Runtime};
 use antiphon_seal::utc;
 use antiphon_store::{TaskKey, TaskRow, mutant::is_mutant};
-use antiphon_wire::{DetailedTask, Task, TaskDetail};
+use antiphon_wire::{DetailedTask, InputRequests, Task, TaskDetail};
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
 
-/// Returns the task for its client.
-pub(super) fn detailed(
-    server: &Runtime,
-    key: TaskKey,
-    row: &TaskRow,
-    mut snapshot: Snapshot,
-) -> DetailedTask {
+/// The content of a task's status, as JSON.
+pub(super) enum Content {
+    None,
+    Questions(Box<RawValue>),
+    Result(Box<RawValue>),
+    Error(Box<RawValue>),
+}
+
+/// Returns the task for its client, content included. Content that cannot be opened is in the log.
+pub(super) fn detailed(server: &Runtime, key: TaskKey, row: &TaskRow, shown: Shown) -> DetailedTask {
+    let now = with_messages(server, key, row, shown.clone());
+    let detail = match content(server, key, row, &shown, &now) {
+        Ok(Content::Questions(questions)) => parsed(&questions).map(TaskDetail::InputRequests),
+        Ok(Content::Result(result)) => Some(TaskDetail::Result(result)),
+        Ok(Content::Error(error)) => parsed(&error).map(TaskDetail::Error),
+        Ok(Content::None) | Err(_) => None,
+    };
+    DetailedTask::new(task(server, key, &now), detail.unwrap_or(TaskDetail::None))
+}
+
+/// Returns the operational data of a task with the messages that wait in the queue.
+pub(super) fn with_messages(server: &Runtime, key: TaskKey, row: &TaskRow, mut shown: Shown) -> Shown {
     for message in &row.messages {
         match Message::open(server, key, &message.body) {
             // The question is answered, although the handler does not have the answer yet.
             Some(Message::Answers(answers)) => {
-                for (key, _) in answers.iter().filter(|_| !is_mutant("task_answer_shown")) {
-                    snapshot.questions.answer(key);
+                for given in answers.iter().filter(|_| !is_mutant("task_answer_shown")) {
+                    shown.answer(&given.key, given.is_valid);
                 }
             }
-            Some(Message::Cancel) => snapshot.request_cancellation(),
+            Some(Message::Cancel) => shown.request_cancellation(),
             None => {}
         }
     }
     // Nobody is to answer a question of a task that is cancelled.
-    if snapshot.cancellation != Cancellation::None {
-        snapshot.questions.clear();
+    if shown.cancellation != Cancellation::None {
+        shown.questions.clear();
     }
-    let task = task(server, key, &snapshot);
-    DetailedTask::new(
-        task,
-        match snapshot.end {
-            Some(End::Completed(result)) => TaskDetail::Result(result),
-            Some(End::Failed(error)) => TaskDetail::Error(error),
-            Some(End::Cancelled) => TaskDetail::None,
-            None if snapshot.questions.is_empty() => TaskDetail::None,
-            None => TaskDetail::InputRequests(snapshot.questions.to_requests()),
-        },
-    )
+    shown
+}
+
+/// Returns the content of a task's status. `shown` is the stored one, and `now` the same with the messages in the queue. A task
+/// that works has none, and nothing is opened.
+pub(super) fn content(
+    server: &Runtime,
+    key: TaskKey,
+    row: &TaskRow,
+    shown: &Shown,
+    now: &Shown,
+) -> Result<Content, Refusal> {
+    let open = || raw(shown.open_content(server, key, &row.snapshot)).ok_or(Refusal::Internal);
+    match &now.end {
+        Some(ShownEnd::Completed { .. }) => open().map(Content::Result),
+        Some(ShownEnd::Failed { .. }) => open().map(Content::Error),
+        Some(ShownEnd::Cancelled) => Ok(Content::None),
+        None if now.questions.is_empty() => Ok(Content::None),
+        None if now.questions.len() == shown.questions.len() => open().map(Content::Questions),
+        None => {
+            let requests = questions(server, key, row, shown, |open| is_open(now, open))?;
+            to_raw_value(&requests).map(Content::Questions).map_err(|_fault| Refusal::Internal)
+        }
+    }
+}
+
+fn is_open(now: &Shown, key: &str) -> bool {
+    now.questions.iter().any(|question| question.key == key)
+}
+
+/// Returns those of the stored questions whose keys fulfil `is_wanted`. Without any, nothing is opened.
+pub(super) fn questions(
+    server: &Runtime,
+    key: TaskKey,
+    row: &TaskRow,
+    shown: &Shown,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<InputRequests, Refusal> {
+    let mut wanted = InputRequests::new();
+    if !shown.questions.iter().any(|question| is_wanted(&question.key)) {
+        return Ok(wanted);
+    }
+    let text = raw(shown.open_content(server, key, &row.snapshot)).ok_or(Refusal::Internal)?;
+    let all: InputRequests = parsed(&text).ok_or(Refusal::Internal)?;
+    for (key, request) in all.iter().filter(|(key, _)| is_wanted(key)) {
+        // Each key is there once.
+        let _ = wanted.insert(key, request.clone());
+    }
+    Ok(wanted)
+}
+
+fn raw(content: Option<Vec<u8>>) -> Option<Box<RawValue>> {
+    RawValue::from_string(String::from_utf8(content?).ok()?).ok()
+}
+
+fn parsed<T: DeserializeOwned>(text: &RawValue) -> Option<T> {
+    serde_json::from_str(text.get()).ok()
 }
 
 /// Returns the operational data of a task.
-pub(super) fn task(server: &Runtime, key: TaskKey, snapshot: &Snapshot) -> Task {
-    let mut task = Task::new(id::text(key), snapshot.task_status(), utc::format(snapshot.created / 1000));
+pub(super) fn task(server: &Runtime, key: TaskKey, shown: &Shown) -> Task {
+    let mut task = Task::new(id::text(key), shown.status(), utc::format(shown.created / 1000));
     // The clock of another process may be behind.
-    task.last_updated_at = utc::format(snapshot.updated.max(snapshot.created) / 1000);
-    task.status_message = match &snapshot.end {
-        Some(End::Failed(error)) => Some(error.message.clone()),
-        _ => snapshot.status.clone(),
-    };
-    task.ttl_ms = snapshot.ttl;
+    task.last_updated_at = utc::format(shown.updated.max(shown.created) / 1000);
+    task.status_message = shown.message().map(ToOwned::to_owned);
+    // > The value of `ttlMs` **MAY** change over the lifetime of a task.
+    task.ttl_ms = shown.kept.or(shown.ttl);
     let interval = server.tasks.as_ref().map(|tasks| tasks.options.poll_interval.as_millis());
     task.poll_interval_ms = interval.and_then(|interval| u64::try_from(interval).ok());
     task

@@ -15,13 +15,14 @@ use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::{
     fmt,
+    num::NonZero,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 
 /// The number of changes that a slow subscription may be behind; after that it looks at all its tasks.
 const CHANGES: usize = 1024;
@@ -46,6 +47,8 @@ pub(crate) struct Tasks {
     /// The questions that are with the client of a session.
     pub(crate) asked: Arc<AskedQuestions>,
     pub(crate) counters: TaskCounters,
+    /// The places for requests that open a large content at once: another processor answers other requests.
+    pub(crate) openings: Arc<Semaphore>,
     /// The tasks that have changed; nothing if it may be any.
     changes: broadcast::Sender<Option<TaskKey>>,
     has_begun: AtomicBool,
@@ -93,7 +96,9 @@ impl Tasks {
             let _ = sender.send(Some(task));
         }));
         let (counters, has_begun) = (TaskCounters::default(), AtomicBool::new(false));
-        Ok(Self { engine, options, legs, is_draft, asked, counters, changes, has_begun })
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let openings = Arc::new(Semaphore::new((processors / 2).max(1)));
+        Ok(Self { engine, options, legs, is_draft, asked, counters, openings, changes, has_begun })
     }
 
     /// Returns true for the first call: the engine is to begin.

@@ -109,8 +109,8 @@ async fn report_huge(ctx: &Ctx) -> Result<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_too_large_is_an_error_for_the_log() {
-    call("huge").await.expect_failure("The tool huge failed; the reason is in the server's log");
+async fn a_result_that_is_too_large_is_an_error_that_names_the_limit() {
+    call("huge").await.expect_failure("A limit was reached: the step has run");
     let text = "eu true the step has run, but its result cannot be recorded: \
                 it takes 20002 bytes of JSON; the limit is 16384";
     call("report_huge").await.expect_text(text).expect_asked(&["place", "confirm"]);

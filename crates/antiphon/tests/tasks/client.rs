@@ -67,8 +67,13 @@ impl TaskClient {
         }
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+        self.send_text(method, &params.to_string()).await
+    }
+
+    /// Sends a request with this text as `params`. Returns the response.
+    pub async fn send_text(&self, method: &str, params: &str) -> Value {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
         let mut headers = http::HeaderMap::new();
         if let Some(user) = self.user {
             headers.insert("x-user", user.parse().unwrap());

@@ -292,8 +292,21 @@ async fn failures_and_cancellations() {
         assert_eq!(reply["error"]["code"], -32602, "{method} {params}: {reply}");
     }
     assert_eq!(result(&client, &id).await["error"]["data"]["reason"], "cancelled");
-    let forbidden = client.send("tools/call", json!({"name": "plain", "task": {}})).await;
-    assert_eq!(forbidden["error"]["code"], -32601, "{forbidden}");
+}
+
+/// A client of the draft cannot know which tools have tasks: the wish is ignored for those that have none, as with the extension.
+#[tokio::test(start_paused = true)]
+async fn the_wish_is_ignored_for_tools_without_tasks() {
+    let client = draft();
+    for wish in [json!({}), json!({"ttl": 60000}), json!({"ttl": -1}), json!(3), json!([]), Value::Null] {
+        let reply = client.send("tools/call", json!({"name": "plain", "task": wish})).await;
+        assert_eq!(reply["result"]["content"][0]["text"], "plain", "{wish}: {reply}");
+    }
+    // For a tool with tasks, the wish counts.
+    for wish in [json!({"ttl": -1}), json!(3)] {
+        let reply = client.send("tools/call", json!({"name": "echo", "task": wish})).await;
+        assert_eq!(reply["error"]["code"], -32602, "{wish}: {reply}");
+    }
 }
 
 /// Cancels at each moment around the end of a task: an acknowledged cancellation counts, and a refused one does not.

@@ -1,6 +1,6 @@
 //! The outcome of a step's body, as it is recorded.
 
-use crate::{Error, StepError};
+use crate::{Error, StepError, step_error::Unrecordable};
 use antiphon_engine::{StepOutcome, StopReason};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -46,7 +46,7 @@ fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T
     match written(value, limit) {
         Ok((text, value)) => Ended { outcome: StepOutcome::Done(text.into()), value: Some(value) },
         Err(cause) => {
-            Ended { outcome: StepOutcome::Failed(StepError::unrecordable(cause).recorded()), value: None }
+            Ended { outcome: StepOutcome::Failed(StepError::unrecordable(&cause).recorded()), value: None }
         }
     }
 }
@@ -55,14 +55,17 @@ fn recorded<T: Serialize + DeserializeOwned>(value: &T, limit: usize) -> Ended<T
 pub(super) fn written<T: Serialize + DeserializeOwned>(
     value: &T,
     limit: usize,
-) -> Result<(String, T), String> {
-    let text = serde_json::to_string(value).map_err(|fault| fault.to_string())?;
+) -> Result<(String, T), Unrecordable> {
+    let text = serde_json::to_string(value).map_err(|fault| Unrecordable::NotJson(fault.to_string()))?;
     if text.len() > limit {
-        return Err(format!("it takes {} bytes of JSON; the limit is {limit}", text.len()));
+        return Err(Unrecordable::TooLarge { bytes: text.len(), limit });
     }
     match serde_json::from_str(&text) {
         Ok(value) => Ok((text, value)),
-        Err(fault) => Err(format!("it cannot be read again: {}", crate::call::ctx::without_value(&fault))),
+        Err(fault) => {
+            let fault = crate::call::ctx::without_value(&fault);
+            Err(Unrecordable::NotJson(format!("it cannot be read again: {fault}")))
+        }
     }
 }
 
@@ -71,6 +74,6 @@ fn failed(error: StepError, limit: usize) -> StepOutcome {
     if failure.size() <= limit {
         return StepOutcome::Failed(failure);
     }
-    let cause = format!("its error takes {} bytes; the limit is {limit}", failure.size());
-    StepOutcome::Failed(StepError::unrecordable(cause).recorded())
+    let cause = Unrecordable::ErrorTooLarge { bytes: failure.size(), limit };
+    StepOutcome::Failed(StepError::unrecordable(&cause).recorded())
 }

@@ -191,7 +191,7 @@ fn conclude<T: Serialize + DeserializeOwned>(
     let (text, value) = match written(&value, limit) {
         Ok(written) => written,
         Err(cause) => {
-            let error = StepError::unrecordable_in_transaction(cause);
+            let error = StepError::unrecordable_in_transaction(&cause);
             return Conclusion::RollBack(of_error(error.into(), limit));
         }
     };

@@ -1,0 +1,158 @@
+//! A poll opens what it shows. The record, and for a poll without content the questions and the result, may be of any size, or not be
+//! there at all.
+
+use crate::{
+    client::{TaskClient, client, keys_of, text_of},
+    session_client::SessionClient,
+};
+use antiphon::{
+    Error, Form,
+    server::Ctx,
+    store::{MemoryTasks, RunnerId, TaskClaim, TaskKey, TaskNext, TaskStore, TaskUpdate},
+    tool,
+};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+#[derive(Form, serde::Serialize, serde::Deserialize)]
+struct Name {
+    /// Name
+    name: String,
+}
+
+/// Asks for a name.
+#[tool(task = "required")]
+async fn ask(ctx: &Ctx, padding: String) -> Result<String, Error> {
+    let _padding: usize = ctx.step("pad", async |_| Ok(padding.len())).await?;
+    let Name { name } = ctx.elicit("Whose?").await?;
+    Ok(name)
+}
+
+fn key_of(id: &str) -> TaskKey {
+    let byte = |at: usize| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap();
+    TaskKey::from_bytes(std::array::from_fn(byte))
+}
+
+/// The places of a snapshot's parts: what every poll opens, the content, the record.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Shown,
+    Content,
+    Record,
+}
+
+/// A task that waits, whose row has another byte at the end of this part.
+async fn damaged(part: Part) -> (TaskClient, String) {
+    let store = Arc::new(MemoryTasks::new());
+    let client = client(|server| server.draft_tasks(true).task_store(store.clone()).tool(ask)).user("anna");
+    let id = client.task("ask", json!({"padding": "x".repeat(1000)})).await;
+    client.asked(&id, &["name"]).await;
+    let runner = RunnerId::from_bytes([7; 16]);
+    let TaskClaim::Fresh(fence, row) =
+        store.claim(key_of(&id), runner, Duration::from_secs(10)).await.unwrap()
+    else {
+        panic!("the task runs");
+    };
+    let length = |at: usize| u32::from_be_bytes(row.snapshot[at..at + 4].try_into().unwrap()) as usize;
+    let end = match part {
+        Part::Shown => 8 + length(0),
+        Part::Content => 8 + length(0) + length(4),
+        Part::Record => row.snapshot.len(),
+    };
+    let mut snapshot = row.snapshot.clone();
+    snapshot[end - 1] ^= 1;
+    store.update(&fence, &TaskUpdate::new(snapshot, TaskNext::Waits(None))).await.unwrap();
+    (client, id)
+}
+
+/// The status in `tasks/get` of the extension, of the draft and of a session, and in a list of the draft.
+async fn statuses(client: &TaskClient, id: &str) -> [Value; 3] {
+    let draft = client.without_extension();
+    let of_list = draft.send("tasks/list", json!({})).await["result"]["tasks"][0]["status"].clone();
+    let of_draft = draft.send("tasks/get", json!({"taskId": id})).await["result"]["status"].clone();
+    let of_extension = client.send("tasks/get", json!({"taskId": id})).await["result"]["status"].clone();
+    [of_extension, of_draft, of_list]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_does_not_open_the_record() {
+    let (client, id) = damaged(Part::Record).await;
+    let waits = json!("input_required");
+    assert_eq!(statuses(&client, &id).await, [waits.clone(), waits.clone(), waits]);
+    assert_eq!(keys_of(&client.get(&id).await), ["name"]);
+    let asked = client.without_extension().send("tasks/result", json!({"taskId": id})).await;
+    assert!(asked["result"]["inputRequests"]["name"].is_object(), "{asked}");
+    // Keys that are not open are ignored without a look at the record either.
+    client.update(&id, json!({"other": {}})).await;
+    client.cancel(&id).await;
+    assert_eq!(client.get(&id).await["status"], "working");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_without_content_does_not_open_the_content() {
+    let (client, id) = damaged(Part::Content).await;
+    let waits = json!("input_required");
+    assert_eq!(statuses(&client, &id).await, [Value::Null, waits.clone(), waits]);
+    let error = client.send("tasks/get", json!({"taskId": id})).await["error"].clone();
+    assert_eq!(error["code"], -32603, "{error}");
+    client.cancel(&id).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_data_cannot_be_opened_is_unknown() {
+    let (client, id) = damaged(Part::Shown).await;
+    assert_eq!(statuses(&client, &id).await, [Value::Null, Value::Null, Value::Null]);
+    let error = client.send("tasks/get", json!({"taskId": id})).await["error"].clone();
+    assert_eq!(error["message"], "Task not found");
+}
+
+/// Content that was stored at another moment does not open with this row.
+#[tokio::test(start_paused = true)]
+async fn the_parts_of_two_moments_do_not_open_together() {
+    let store = Arc::new(MemoryTasks::new());
+    let client = client(|server| server.task_store(store.clone()).tool(ask));
+    let id = client.task("ask", json!({"padding": ""})).await;
+    client.asked(&id, &["name"]).await;
+    let earlier = store.load(key_of(&id)).await.unwrap().unwrap().snapshot;
+    // The same question, stored again.
+    client.update(&id, json!({"name": {"action": "accept"}})).await;
+    client.asked(&id, &["name~2"]).await;
+    let runner = RunnerId::from_bytes([7; 16]);
+    let claim = store.claim(key_of(&id), runner, Duration::from_secs(10)).await.unwrap();
+    let TaskClaim::Fresh(fence, row) = claim else { panic!("the task runs") };
+    let length = |row: &[u8], at: usize| u32::from_be_bytes(row[at..at + 4].try_into().unwrap()) as usize;
+    let shown = &row.snapshot[8..8 + length(&row.snapshot, 0)];
+    let rest = &earlier[8 + length(&earlier, 0)..];
+    let mixed = [&row.snapshot[..4], &earlier[4..8], shown, rest].concat();
+    store.update(&fence, &TaskUpdate::new(mixed, TaskNext::Waits(None))).await.unwrap();
+    let error = client.send("tasks/get", json!({"taskId": id})).await["error"].clone();
+    assert_eq!(error["code"], -32603, "{error}");
+}
+
+/// Large questions and results arrive as they were stored, in each form.
+#[tokio::test(start_paused = true)]
+async fn large_contents_arrive_as_they_are() {
+    /// Asks with a large text, and returns it.
+    #[tool(task = "required")]
+    async fn repeat(ctx: &Ctx, text: String) -> Result<String, Error> {
+        ctx.elicit::<Name>(text.clone()).await?;
+        Ok(text)
+    }
+    let client = client(|server| server.draft_tasks(true).tool(repeat));
+    let mut session = SessionClient::open(&client.server).await;
+    for text in ["é\"\\\n\u{0}\u{2028}😀".repeat(10_000), String::new()] {
+        let id = client.task("repeat", json!({"text": text})).await;
+        let asked = client.asked(&id, &["name"]).await;
+        let draft = client.without_extension().send("tasks/result", json!({"taskId": id})).await;
+        for asked in [&asked["inputRequests"], &draft["result"]["inputRequests"]] {
+            assert_eq!(asked["name"]["params"]["message"], text);
+        }
+        client.update(&id, json!({"name": {"action": "accept", "content": {"name": "a"}}})).await;
+        assert_eq!(text_of(&client.status(&id, "completed").await), text);
+        let draft = client.without_extension().send("tasks/result", json!({"taskId": id})).await;
+        let in_session = session.send("tasks/result", json!({"taskId": id})).await;
+        for done in [&draft, &in_session] {
+            assert_eq!(done["result"]["content"][0]["text"], text);
+        }
+    }
+}
