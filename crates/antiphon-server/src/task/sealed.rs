@@ -23,7 +23,7 @@ pub(super) struct Parts<'a> {
     pub(super) shown: &'a [u8],
     /// The questions, the result or the error, as JSON. Empty without any.
     pub(super) content: &'a [u8],
-    /// What the next leg needs. Empty for a task that is over.
+    /// The data of the next leg. Empty for a task that is over.
     pub(super) record: &'a [u8],
 }
 
