@@ -3,9 +3,9 @@
 use crate::{
     message_service::MessageService,
     serve::stdio::{
-        start::ServeStreams,
         serving::{Settings, serve},
         signals::stopped,
+        start::ServeStreams,
         std_streams::{StdInput, StdOutput},
     },
 };
