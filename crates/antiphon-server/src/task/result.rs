@@ -12,8 +12,8 @@ use super::{
     earlier::is_cancelled,
     id,
     pushed::{PushRules, PushedQuestions},
-    requests::{Addressed, SettingsOf, addressed, send},
-    snapshot::{End, Message},
+    requests::{Addressed, SettingsOf, addressed, load, not_found, send_to},
+    snapshot::{End, Message, Snapshot},
     view,
     watch::Changes,
 };
@@ -22,8 +22,11 @@ use crate::{
     refusal::Refusal,
     runtime::Runtime,
     session::{AnswerTimeout, AskEnd, not_answered},
-    subscribe::registry::{Change, SubscriptionHandle},
+    subscribe::registry::{Change, SubscriptionHandle, Watched},
+    task_registry::Tasks,
 };
+use antiphon_seal::Principal;
+use antiphon_store::{TaskKey, TaskRow};
 use antiphon_wire::{ErrorCode, ErrorObject, InputRequests, escaped};
 use serde_json::{json, value::RawValue};
 use std::{future::poll_fn, sync::Arc, task::Poll};
@@ -46,34 +49,67 @@ pub(crate) async fn result(
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<(String, TaskResult), Refusal> {
-    let mut addressed = addressed(server, request, caller, settings).await?;
+    let addressed = addressed(server, request, caller, settings).await?;
     let id = id::text(addressed.key);
-    if let Some(end) = end_of(server, &addressed, request.session.is_some()) {
+    let in_session = request.session.is_some();
+    if let Some(end) = end_of(server, addressed.key, &addressed.row, &addressed.snapshot, in_session) {
         return end.map(|result| (id, TaskResult::Final(result)));
     }
     // A request that waits counts as a subscription, and ends with all subscriptions if the server drains.
-    let place = server.subscriptions.join([false; 3], Vec::new(), &server.limits)?;
+    let account = server.accounts.of(caller, addressed.principal.as_ref());
+    let place = server.subscriptions.join(account, Watched::default(), &server.limits)?;
     let mut pushed = pushed(server, request, caller, &addressed, settings);
+    let Addressed { tasks, key, principal, row, snapshot } = addressed;
+    // A request may wait for days.
+    drop((row, snapshot));
+    let waiting = Waiting { server, tasks, key, principal, in_session };
     // Before the next look, so that no change is missed.
-    let mut changes = Changes::of(addressed.tasks);
+    let mut changes = Changes::of(tasks);
     loop {
-        addressed.reload(server).await?;
-        if let Some(end) = end_of(server, &addressed, request.session.is_some()) {
-            return end.map(|result| (id, TaskResult::Final(result)));
-        }
-        let view = view::detailed(server, addressed.key, &addressed.row, addressed.snapshot.clone());
-        let open = view.input_requests().cloned().unwrap_or_default();
-        if request.session.is_none() && !open.is_empty() {
-            return Ok((id, TaskResult::Questions(open)));
-        }
-        if let Some(pushed) = &mut pushed {
-            pushed.send(&open, |key| addressed.snapshot.questions.elicitation_id(key));
+        if let Some(result) = waiting.look(&mut pushed).await? {
+            return Ok((id, result));
         }
         tokio::select! {
-            () = changes.of_task(addressed.key) => {}
-            (key, end) = answered(&mut pushed) => take(server, &addressed, key, end).await?,
+            () = changes.of_task(key) => {}
+            (question, end) = answered(&mut pushed) => take(&waiting, question, end).await?,
             () = drained(&place) => return Err(Refusal::Busy),
         }
+    }
+}
+
+/// A request that waits for the end of a task, without a copy of the task.
+struct Waiting<'a> {
+    server: &'a Arc<Runtime>,
+    tasks: &'a Tasks,
+    key: TaskKey,
+    principal: Option<Principal>,
+    in_session: bool,
+}
+
+impl Waiting<'_> {
+    /// Returns the reply, if the task has come so far. Questions of a session are sent.
+    async fn look(&self, pushed: &mut Option<PushedQuestions<'_>>) -> Result<Option<TaskResult>, Refusal> {
+        let Self { server, tasks, key, principal, in_session } = self;
+        let loaded = load(server, tasks, *key, principal.as_ref()).await?;
+        let (row, snapshot) = loaded.ok_or_else(not_found)?;
+        if let Some(end) = end_of(server, *key, &row, &snapshot, *in_session) {
+            return end.map(|result| Some(TaskResult::Final(result)));
+        }
+        let view = view::detailed(server, *key, &row, snapshot.clone());
+        let open = view.input_requests().cloned().unwrap_or_default();
+        if !in_session && !open.is_empty() {
+            return Ok(Some(TaskResult::Questions(open)));
+        }
+        if let Some(pushed) = pushed {
+            // > it **MUST** block the response until the task reaches a terminal status.
+            //
+            // An error tells the caller what the wait would not.
+            if pushed.wait_for_others(&open) {
+                return Err(Refusal::NotApprover);
+            }
+            pushed.send(&open, |question| snapshot.questions.elicitation_id(question));
+        }
+        Ok(None)
     }
 }
 
@@ -83,11 +119,12 @@ pub(crate) async fn result(
 /// > returned, whether that is a successful result or a JSON-RPC error.
 fn end_of(
     server: &Runtime,
-    addressed: &Addressed<'_>,
+    key: TaskKey,
+    row: &TaskRow,
+    snapshot: &Snapshot,
     in_session: bool,
 ) -> Option<Result<Box<RawValue>, Refusal>> {
-    let Addressed { key, row, snapshot, .. } = addressed;
-    if is_cancelled(server, *key, row, snapshot) {
+    if is_cancelled(server, key, row, snapshot) {
         let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The task was cancelled: it has no result");
         return Some(Err(Refusal::Again(Box::new(error.with_data(json!({ "reason": "cancelled" }))))));
     }
@@ -133,20 +170,18 @@ async fn answered(pushed: &mut Option<PushedQuestions<'_>>) -> (String, AskEnd) 
 }
 
 /// Takes the end of a question.
-async fn take(
-    server: &Arc<Runtime>,
-    addressed: &Addressed<'_>,
-    key: String,
-    end: AskEnd,
-) -> Result<(), Refusal> {
+async fn take(waiting: &Waiting<'_>, key: String, end: AskEnd) -> Result<(), Refusal> {
+    let Waiting { server, tasks, key: task, .. } = *waiting;
     match end {
-        AskEnd::Answer(Ok(answer)) => send(server, addressed, &Message::Answers(vec![(key, answer)])).await,
+        AskEnd::Answer(Ok(answer)) => {
+            send_to(server, tasks, task, &Message::Answers(vec![(key, answer)])).await
+        }
         // The task still waits, and another request may ask again.
         AskEnd::Answer(Err(error)) => Err(Refusal::UserFacing(not_answered(&key, &error))),
         AskEnd::SessionOver => Err(Refusal::UserFacing("The session ended".to_owned())),
         AskEnd::TooLate(waited) => {
             let seconds = waited.as_secs();
-            tracing::debug!(task = %escaped(&addressed.key), key, seconds, "a question of a task was not answered in time");
+            tracing::debug!(task = %escaped(&task), key, seconds, "a question of a task was not answered in time");
             Ok(())
         }
     }

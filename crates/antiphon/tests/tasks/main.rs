@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod approvers;
 mod asks;
 mod awaits;
 mod bounds;
@@ -18,6 +19,7 @@ mod cancel;
 mod client;
 mod creation;
 mod draft_view;
+mod held;
 mod http;
 mod kept;
 mod late_rows;
