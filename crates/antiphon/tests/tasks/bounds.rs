@@ -181,8 +181,10 @@ async fn wait_with(text: String) -> String {
 /// The tasks in memory of all anonymous callers have a quarter of the bytes, and those of one principal have as much.
 #[tokio::test(start_paused = true)]
 async fn the_bytes_of_one_caller_leave_room_for_others() {
-    let client = client(|server| server.tool(wait_with).tool(wait));
-    let megabyte = || json!({"text": "x".repeat(1 << 20)});
+    // The defaults, divided by 64: tests seal slowly.
+    let store = MemoryTasks::new().max_bytes(1 << 20).max_bytes_of_owner(1 << 18);
+    let client = client(|server| server.task_store(Arc::new(store)).tool(wait_with).tool(wait));
+    let long = || json!({"text": "x".repeat(1 << 14)});
     let mut ids = Vec::new();
     for (user, expected) in [
         (None, 11),
@@ -196,7 +198,7 @@ async fn the_bytes_of_one_caller_leave_room_for_others() {
         let of_user = user.map_or_else(|| TaskClient::of(client.server.clone()), |user| client.user(user));
         let mut created = 0;
         for _ in 0..14 {
-            let reply = of_user.call("wait_with", megabyte()).await;
+            let reply = of_user.call("wait_with", long()).await;
             match reply["result"]["taskId"].as_str() {
                 Some(id) => {
                     created += 1;
