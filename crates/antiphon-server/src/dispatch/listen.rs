@@ -8,7 +8,7 @@ use crate::{
     reply::ServerInfo,
     runtime::Runtime,
     subscribe::registry::{
-        Change, ListFlags, ListKind, SubscriptionHandle, Watched, limit_exceeded, total_length,
+        Change, ListFlags, ListKind, SubscriptionHandle, WatchList, limit_exceeded, total_length,
     },
     task::TaskWatch,
 };
@@ -68,7 +68,7 @@ pub(crate) async fn open(
     server.require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
     let (lists, uris) = (accepted.lists, accepted.uris);
     // Before the tasks are loaded: a subscription that has no place is refused for little.
-    let watched = Watched { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len) };
+    let watched = WatchList { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len) };
     let handle = server.subscriptions.join(account, watched, &server.limits)?;
     let mut tasks = None;
     if let Some(ids) = ids

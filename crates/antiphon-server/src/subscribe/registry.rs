@@ -72,20 +72,20 @@ pub(crate) struct SubscriptionHandle {
     registry: Arc<SubscriptionRegistry>,
     number: u64,
     subscriber: Arc<Subscriber>,
-    held: Mutex<Held>,
+    state: Mutex<SubscriptionState>,
 }
 
-/// What a subscription holds.
-struct Held {
+/// The URIs of a subscription, and its parts of the quotas.
+struct SubscriptionState {
     /// The URIs by index; removed ones are empty.
     uris: Vec<String>,
     bytes: QuotaPermit,
     place: QuotaPermit,
 }
 
-/// What a subscription watches.
+/// The lists, resources and tasks that a subscription watches.
 #[derive(Debug, Default)]
-pub(crate) struct Watched {
+pub(crate) struct WatchList {
     pub(crate) lists: ListFlags,
     /// Each URI occurs once.
     pub(crate) uris: Vec<String>,
@@ -112,10 +112,10 @@ impl SubscriptionRegistry {
     pub(crate) fn join(
         self: &Arc<Self>,
         account: Account,
-        watched: Watched,
+        watched: WatchList,
         limits: &Limits,
     ) -> Result<SubscriptionHandle, Refusal> {
-        let Watched { lists, uris, tasks } = watched;
+        let WatchList { lists, uris, tasks } = watched;
         let place = self.places.take(account, &place_limits(limits)).map_err(busy)?;
         let mut bytes = self.bytes.nothing(account);
         let cost = uris.iter().map(|uri| cost_of(uri)).sum::<usize>() + tasks * TASK_COST;
@@ -129,8 +129,8 @@ impl SubscriptionRegistry {
             subscribers.by_uri.entry(uri.clone()).or_default().insert(number, index);
         }
         drop(subscribers);
-        let held = Mutex::new(Held { uris, bytes, place });
-        Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, held })
+        let state = Mutex::new(SubscriptionState { uris, bytes, place });
+        Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, state })
     }
 
     pub(crate) fn list_changed(&self, kind: ListKind) {
@@ -228,18 +228,18 @@ impl Subscriber {
 impl SubscriptionHandle {
     /// Returns the URI with this index, unless it was removed.
     pub(crate) fn uri(&self, index: u32) -> Option<String> {
-        self.held().uris.get(index as usize).filter(|uri| !uri.is_empty()).cloned()
+        self.state().uris.get(index as usize).filter(|uri| !uri.is_empty()).cloned()
     }
 
     /// Returns all subscribed URIs.
     pub(crate) fn named_uris(&self) -> Vec<String> {
-        self.held().uris.iter().filter(|uri| !uri.is_empty()).cloned().collect()
+        self.state().uris.iter().filter(|uri| !uri.is_empty()).cloned().collect()
     }
 
     /// Adds a resource, within the limits of one subscription.
     pub(crate) fn add_uri(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
-        let (mut held, mut subscribers) = (self.held(), self.registry.subscribers());
-        let Held { uris, bytes, .. } = &mut *held;
+        let (mut state, mut subscribers) = (self.state(), self.registry.subscribers());
+        let SubscriptionState { uris, bytes, .. } = &mut *state;
         let has_left = !subscribers.all.contains_key(&self.number);
         if has_left || uris.contains(&uri) || uri.is_empty() {
             return Ok(());
@@ -268,8 +268,8 @@ impl SubscriptionHandle {
 
     /// Removes a resource.
     pub(crate) fn remove_uri(&self, uri: &str) {
-        let (mut held, mut subscribers) = (self.held(), self.registry.subscribers());
-        let Held { uris, bytes, .. } = &mut *held;
+        let (mut state, mut subscribers) = (self.state(), self.registry.subscribers());
+        let SubscriptionState { uris, bytes, .. } = &mut *state;
         let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
         uris[at] = String::new();
         // Another URI may have this index soon.
@@ -280,8 +280,8 @@ impl SubscriptionHandle {
 
     /// Removes the subscription and its resources from the registry, as dropping the handle does.
     pub(crate) fn leave(&self) {
-        let (mut held, mut subscribers) = (self.held(), self.registry.subscribers());
-        let Held { uris, bytes, place } = &mut *held;
+        let (mut state, mut subscribers) = (self.state(), self.registry.subscribers());
+        let SubscriptionState { uris, bytes, place } = &mut *state;
         subscribers.all.remove(&self.number);
         bytes.shrink(0);
         place.shrink(0);
@@ -290,8 +290,8 @@ impl SubscriptionHandle {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SubscriptionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Polls for the next change. A change that happened several times is returned once.

@@ -22,7 +22,7 @@ use crate::{
     refusal::Refusal,
     runtime::Runtime,
     session::{AnswerTimeout, AskEnd, not_answered},
-    subscribe::registry::{Change, SubscriptionHandle, Watched},
+    subscribe::registry::{Change, SubscriptionHandle, WatchList},
     task_registry::Tasks,
 };
 use antiphon_seal::Principal;
@@ -57,7 +57,7 @@ pub(crate) async fn result(
     }
     // A request that waits counts as a subscription, and ends with all subscriptions if the server drains.
     let account = server.accounts.of(caller, addressed.principal.as_ref());
-    let place = server.subscriptions.join(account, Watched::default(), &server.limits)?;
+    let place = server.subscriptions.join(account, WatchList::default(), &server.limits)?;
     let mut pushed = pushed(server, request, caller, &addressed, settings);
     let Addressed { tasks, key, principal, row, snapshot } = addressed;
     // A request may wait for days.

@@ -21,7 +21,7 @@ struct NoBlobs {
     changes: Option<Change>,
 }
 
-/// What the store returns in the place of a blob.
+/// A function that returns something in the place of a blob.
 type Change = fn(Vec<u8>) -> Result<Vec<u8>, StoreError>;
 
 fn no_blobs(changes: Option<Change>) -> (Arc<NoBlobs>, Arc<dyn CallStore>) {

@@ -203,7 +203,7 @@ async fn a_file_that_cannot_be_used_changes_nothing() {
     assert!(is_done(&answered(&fixture.server, &retry).await));
 }
 
-/// What is no key file is not read: a pipe has no end, and to open it is to wait for its writer.
+/// Nothing else is read: a pipe has no end, and to open it is to wait for its writer.
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn only_a_regular_file_of_a_megabyte_is_read() {

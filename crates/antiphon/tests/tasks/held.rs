@@ -1,4 +1,4 @@
-//! What requests hold that wait for tasks: no copy of a task, one task on its way to each subscription, and a part of the budget.
+//! The memory of requests that wait for tasks: no copy of a task, one task on its way to each subscription, a part of the budget.
 
 use crate::{
     client::{TaskClient, client},
@@ -247,7 +247,7 @@ async fn unread_tasks_are_in_the_budget() {
     assert_eq!(reserved(&server), 0);
 }
 
-/// What is watched and what waits are counted with the subscriptions, in all and for each caller.
+/// Watched tasks and requests that wait are counted with the subscriptions, in all and for each caller.
 #[tokio::test(start_paused = true)]
 async fn requests_that_wait_for_tasks_leave_places_for_named_callers() {
     for what in ["tasks that are watched", "results that are awaited"] {
