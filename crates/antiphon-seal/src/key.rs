@@ -410,7 +410,8 @@ mod tests {
             id_of(number(key)).to_be_bytes()
         });
         let text = checked.map_err(|error| error.to_string());
-        assert_eq!(text.as_ref().map(|()| ()).map_err(|text| &text[..text.find(';').unwrap()]), expected);
+        let cause = text.as_ref().err().map(|text| &text[..text.find(';').unwrap()]);
+        assert_eq!(cause, expected.err());
         derived
     }
 

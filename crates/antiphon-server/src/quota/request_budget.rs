@@ -61,22 +61,29 @@ impl RequestBudget {
         QuotaLimits::new(&self.0.all_limits, all, each_principal, each_address)
     }
 
-    /// Reserves `bytes` of this account for one message to the caller, who may always have one. `None` if the budget is
-    /// exhausted.
-    pub(crate) fn reserve_message(&self, account: Account, bytes: usize) -> Option<RequestBytes> {
+    /// Reserves `bytes` of this account for one message to the caller, who may always have one.
+    ///
+    /// # Errors
+    /// If the budget is exhausted.
+    pub(crate) fn reserve_message(
+        &self,
+        account: Account,
+        bytes: usize,
+    ) -> Result<RequestBytes, BudgetExhausted> {
         if bytes <= UNCOUNTED {
-            return Some(RequestBytes::default());
+            return Ok(RequestBytes::default());
         }
         let Shared { quota, limits, .. } = &*self.0;
         // One that is longer than the whole budget leaves alone.
         let most = if account.is_anonymous() { limits.anonymous } else { limits.all };
         let (bytes, limits) = (bytes.min(most), limits.for_one_of(bytes));
         let mut permit = quota.nothing(account);
-        let grown = permit.grow(bytes, &limits).inspect_err(|full| {
+        let grown = permit.grow(bytes, &limits);
+        grown.map(|()| RequestBytes(Some(permit))).map_err(|full| {
             let (limit, all) = (full.limit, full.all);
             tracing::debug!(?limit, all, bytes, "too many bytes of requests and messages: a message waits");
-        });
-        grown.ok().map(|()| RequestBytes(Some(permit)))
+            BudgetExhausted
+        })
     }
 
     /// Reserves `bytes` of this caller for a request, which may have reserved some already. `largest` is the maximum

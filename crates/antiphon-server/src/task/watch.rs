@@ -2,7 +2,10 @@
 
 use super::{id, requests::load, view};
 use crate::{
-    identity::account::Account, quota::request_budget::RequestBytes, refusal::Refusal, runtime::Runtime,
+    identity::account::Account,
+    quota::request_budget::{BudgetExhausted, RequestBytes},
+    refusal::Refusal,
+    runtime::Runtime,
     task_registry::Tasks,
 };
 use antiphon_seal::Principal;
@@ -70,15 +73,6 @@ struct Watched {
     is_due: bool,
 }
 
-/// The result of a look at the tasks that may have changed.
-enum Look {
-    /// The number of a task that has changed, and its state.
-    Changed(u32, DetailedTask),
-    Nothing,
-    /// The budget has no rest for a task that may have changed.
-    Busy,
-}
-
 impl TaskWatch {
     /// Returns the watch of those of the tasks that the caller has, and their ids.
     pub(crate) async fn open(
@@ -111,9 +105,9 @@ impl TaskWatch {
         let Some(tasks) = &server.tasks else { return std::future::pending().await };
         loop {
             match self.look(&server, tasks).await {
-                Look::Changed(number, task) => return (number, task),
-                Look::Nothing => self.wait().await,
-                Look::Busy => sleep(BUSY_PAUSE).await,
+                Ok(Some(changed)) => return changed,
+                Ok(None) => self.wait().await,
+                Err(BudgetExhausted) => sleep(BUSY_PAUSE).await,
             }
         }
     }
@@ -123,14 +117,19 @@ impl TaskWatch {
         self.reserved = RequestBytes::default();
     }
 
-    async fn look(&mut self, server: &Arc<Runtime>, tasks: &Tasks) -> Look {
+    /// Returns the number of a task that has changed, and its state.
+    async fn look(
+        &mut self,
+        server: &Arc<Runtime>,
+        tasks: &Tasks,
+    ) -> Result<Option<(u32, DetailedTask)>, BudgetExhausted> {
         for (number, watched) in (0..).zip(&mut self.watched) {
             if !watched.is_due {
                 continue;
             }
             let reserve = |bytes| server.request_budget.reserve_message(self.account, bytes);
             // The row has this length, unless it has changed.
-            let Some(mut reserved) = reserve(watched.bytes) else { return Look::Busy };
+            let mut reserved = reserve(watched.bytes)?;
             let loaded = load(server, tasks, watched.key, self.principal.as_ref()).await;
             let Ok(Some((row, snapshot))) = loaded else {
                 watched.is_due = false;
@@ -139,8 +138,7 @@ impl TaskWatch {
             if bytes_of(&row) > watched.bytes {
                 watched.bytes = bytes_of(&row);
                 drop(reserved);
-                let Some(more) = reserve(watched.bytes) else { return Look::Busy };
-                reserved = more;
+                reserved = reserve(watched.bytes)?;
             }
             watched.bytes = bytes_of(&row);
             // Cleared after the look only: this future may be dropped meanwhile.
@@ -150,10 +148,10 @@ impl TaskWatch {
             if watched.sent != Some(digest) {
                 watched.sent = Some(digest);
                 self.reserved = reserved;
-                return Look::Changed(number, task);
+                return Ok(Some((number, task)));
             }
         }
-        Look::Nothing
+        Ok(None)
     }
 
     async fn wait(&mut self) {
