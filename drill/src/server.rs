@@ -108,8 +108,8 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
 /// Loads the key file whenever it changes, and prints the moment of the file that was loaded, or of an earlier one.
 async fn watch_keys(mut watch: KeyFileWatch, file: PathBuf) {
     while watch.changed().await.is_some() {
-        let loaded = modified(&file).map(|moment| watch.load().map(|()| moment));
-        if let Ok(Ok(moment)) = loaded {
+        let Ok(moment) = modified(&file) else { continue };
+        if watch.load().await.is_ok() {
             // A process that is stopped here has the new keys already.
             let _ = std::io::stdout().write_all(format!("keys {moment}\n").as_bytes());
         }

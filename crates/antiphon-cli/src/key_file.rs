@@ -5,14 +5,30 @@ use antiphon::seal::{KeyFile, KeyRing};
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
+/// The maximum length of a key file, in bytes.
+const MAX_LENGTH: u64 = 1 << 20;
+
 /// Returns the ring of a key file.
 pub(crate) fn ring(file: &Path) -> Result<KeyRing, Failure> {
-    let text = fs::read_to_string(file).map_err(|fault| unreadable(file, &fault))?;
+    let text = text_of(file).map_err(|fault| unreadable(file, &fault))?;
     KeyRing::parse_file(&text).map_err(|error| invalid(file, &error))
+}
+
+/// Reads a key file as a server does that runs: a regular file of at most 1 MiB.
+fn text_of(file: &Path) -> io::Result<String> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut text = String::new();
+    File::open(file)?.take(MAX_LENGTH + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_LENGTH {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is longer than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// Edits a key file in place: other programs read the old file or the new one, and nothing in between. Only the owner can

@@ -1,5 +1,6 @@
 //! Keys and the ring that holds them.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use hkdf::Hkdf;
@@ -282,20 +283,29 @@ impl KeyRing {
     }
 
     fn placed(keys: Vec<(Place, SecretKey)>) -> Result<Self, KeyError> {
-        for (index, (place, key)) in keys.iter().enumerate() {
-            for (first, earlier) in &keys[..index] {
-                if same(&*key.bytes, &*earlier.bytes) {
-                    return Err(KeyError(Fault::Twice { place: *place, first: *first }));
-                }
-                if key.id() == earlier.id() {
-                    return Err(KeyError(Fault::SameId { place: *place, first: *first }));
-                }
-            }
-        }
+        check_ids(&keys, SecretKey::id)?;
         let mut keys = keys.into_iter().map(|(_, key)| key);
         let first = keys.next().ok_or(KeyError(Fault::Empty))?;
         Ok(Self { first, others: keys.collect(), ephemeral: false })
     }
+}
+
+/// Checks that no two keys have the same id. Equal keys have equal ids, so each id is derived once, and keys are compared only
+/// if their ids are equal.
+fn check_ids(
+    keys: &[(Place, SecretKey)],
+    mut id_of: impl FnMut(&SecretKey) -> KeyId,
+) -> Result<(), KeyError> {
+    let mut known = HashMap::with_capacity(keys.len());
+    for (place, key) in keys {
+        let Some((first, earlier)) = known.insert(id_of(key), (*place, key)) else { continue };
+        let place = *place;
+        return Err(KeyError(match same(&*key.bytes, &*earlier.bytes) {
+            true => Fault::Twice { place, first },
+            false => Fault::SameId { place, first },
+        }));
+    }
+    Ok(())
 }
 
 /// Returns the lines of a key file with their indices.
@@ -379,3 +389,44 @@ impl fmt::Display for KeyError {
 }
 
 impl std::error::Error for KeyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the ids of these keys, and returns the number of ids that were derived. A key is its number, and its id is
+    /// `id_of(number)`.
+    fn check(numbers: &[u32], id_of: fn(u32) -> u32, expected: Result<(), &str>) -> usize {
+        let number = |key: &SecretKey| u32::from_be_bytes(*key.bytes.first_chunk().unwrap());
+        let key = |number: u32| {
+            let mut bytes = [0; 32];
+            bytes[..4].copy_from_slice(&number.to_be_bytes());
+            SecretKey::from_bytes(bytes)
+        };
+        let keys: Vec<_> = (1..).map(Place::Line).zip(numbers.iter().map(|&number| key(number))).collect();
+        let mut derived = 0;
+        let checked = check_ids(&keys, |key| {
+            derived += 1;
+            id_of(number(key)).to_be_bytes()
+        });
+        let text = checked.map_err(|error| error.to_string());
+        let cause = text.as_ref().err().map(|text| &text[..text.find(';').unwrap()]);
+        assert_eq!(cause, expected.err());
+        derived
+    }
+
+    /// A file of 1 MiB has 24,000 keys.
+    #[test]
+    fn each_id_of_a_ring_is_derived_once() {
+        let many: Vec<u32> = (0..24_000).collect();
+        let own = |number| number;
+        assert_eq!(check(&many, own, Ok(())), 24_000);
+        let with_twin = [&many[..], &[7]].concat();
+        assert_eq!(check(&with_twin, own, Err("line 24001: the same key as line 8")), 24_001);
+        let early = [&[7, 7][..], &many].concat();
+        assert_eq!(check(&early, own, Err("line 2: the same key as line 1")), 2);
+        let text = "line 24000: a different key with the same key id as line 1";
+        assert_eq!(check(&many, |number| number % 23_999, Err(text)), 24_000);
+        assert_eq!(check(&[], own, Ok(())), 0);
+    }
+}

@@ -75,7 +75,7 @@ impl Default for Limits {
             subscriptions: 10_000,
             subscription_uris: 1000,
             subscription_uri_bytes: 64 * 1024,
-            all_subscription_uri_bytes: 32 * 1024 * 1024,
+            all_subscription_uri_bytes: 16 * 1024 * 1024,
         }
     }
 }
@@ -270,9 +270,9 @@ impl Limits {
     }
 
     /// Sets the maximum number of bytes of all requests in memory: those that are read, and those that wait for their
-    /// reply. Default 64 MiB, of which anonymous callers leave the [`named_share`](Self::named_share). Requests of up to
+    /// reply; and of the tasks that are sent to subscriptions, until they were read. Default 64 MiB, of which anonymous callers leave the [`named_share`](Self::named_share). Requests of up to
     /// 8 KiB are not counted. Beyond it, HTTP answers 503 with `Retry-After` before more is read, and the other transports
-    /// answer with the error `busy`.
+    /// answer with the error `busy`; a task waits.
     #[must_use]
     pub fn request_bytes(mut self, limit: usize) -> Self {
         self.request_bytes = limit;
@@ -289,16 +289,18 @@ impl Limits {
     }
 
     /// Sets the share of [`handlers`](Self::handlers), [`sessions`](Self::sessions),
-    /// [`session_handlers`](Self::session_handlers) and [`request_bytes`](Self::request_bytes) that is kept for callers with
-    /// a principal, in percent: anonymous callers over HTTP cannot use it. Default 25. A server without authentication can
-    /// set 0.
+    /// [`session_handlers`](Self::session_handlers), [`request_bytes`](Self::request_bytes),
+    /// [`subscriptions`](Self::subscriptions) and requests over HTTP/2 that is kept for callers with a principal, in percent:
+    /// anonymous callers over HTTP cannot use it. Default 25. A server without authentication can set 0.
     #[must_use]
     pub fn named_share(mut self, percent: u8) -> Self {
         self.named_share = percent.min(100);
         self
     }
 
-    /// Sets the maximum number of open subscriptions; further ones are refused. Default 10,000.
+    /// Sets the maximum number of open subscriptions; further ones are refused. Default 10,000, of which anonymous callers leave the
+    /// [`named_share`](Self::named_share). One principal, or the anonymous callers at one [address](crate::PeerAddress), may have
+    /// a quarter of all.
     #[must_use]
     pub fn subscriptions(mut self, limit: usize) -> Self {
         self.subscriptions = limit;
@@ -319,8 +321,8 @@ impl Limits {
         self
     }
 
-    /// Sets the maximum length of all URIs of all subscriptions, in bytes, with 512 bytes for each URI; further ones are
-    /// refused. Default 32 MiB.
+    /// Sets the maximum length of all URIs of all subscriptions, in bytes, with 512 bytes for each URI and 128 for each task;
+    /// further ones are refused. Default 16 MiB, divided as [`subscriptions`](Self::subscriptions).
     #[must_use]
     pub fn all_subscription_uri_bytes(mut self, limit: usize) -> Self {
         self.all_subscription_uri_bytes = limit;

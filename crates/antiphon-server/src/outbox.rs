@@ -2,12 +2,12 @@
 
 use futures_util::task::AtomicWaker;
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 /// The maximum number of messages that wait for a peer that reads slowly.
@@ -44,6 +44,8 @@ struct Queue {
     waiting: VecDeque<Message>,
     /// The tags and numbers of the waiting changes.
     changes: HashSet<(u64, u32)>,
+    /// The tasks that wait until a change of theirs was popped, by tag.
+    senders: HashMap<u64, Waker>,
     bytes: usize,
     tags: u64,
     /// True if the stream is to be closed before the reply.
@@ -173,10 +175,27 @@ impl Outbox {
         let message = queue.waiting.pop_front()?;
         self.shared.counted(queue.bytes, queue.bytes - message.bytes.len());
         queue.bytes -= message.bytes.len();
+        let mut sender = None;
         if let MessageKind::Change(number) = message.kind {
             queue.changes.remove(&(message.tag, number));
+            sender = queue.senders.remove(&message.tag);
+        }
+        drop(queue);
+        if let Some(sender) = sender {
+            sender.wake();
         }
         Some((message.kind, message.bytes))
+    }
+
+    /// Resolves once the change with this number does not wait any more. While it waits, the pop of a change of this request
+    /// wakes the task of this context.
+    pub(crate) fn poll_taken(&self, number: u32, cx: &Context<'_>) -> Poll<()> {
+        let mut queue = self.queue();
+        if !queue.changes.contains(&(self.tag, number)) {
+            return Poll::Ready(());
+        }
+        queue.senders.insert(self.tag, cx.waker().clone());
+        Poll::Pending
     }
 
     /// Requests that the stream is closed behind the waiting messages: the client reconnects for the rest.
@@ -208,6 +227,7 @@ impl Outbox {
         let tag = self.tag;
         queue.waiting.retain(|message| message.tag != tag);
         queue.changes.retain(|(of, _)| *of != tag);
+        queue.senders.remove(&tag);
         let bytes = queue.waiting.iter().map(|message| message.bytes.len()).sum();
         self.shared.counted(queue.bytes, bytes);
         queue.bytes = bytes;
@@ -300,6 +320,38 @@ mod tests {
         outbox.push(MessageKind::Log, "lost".into());
         outbox.push(MessageKind::Change(1), "kept".into());
         assert_eq!(all(&outbox)[1..], ["kept"]);
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_sender_is_woken_when_its_change_was_popped() {
+        let channel = Outbox::default();
+        let (one, other) = (channel.for_another(), channel.for_another());
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let (cx, woken) = (Context::from_waker(&waker), || woken.0.load(Ordering::SeqCst));
+        assert!(one.poll_taken(1, &cx).is_ready(), "nothing waits");
+        for outbox in [&other, &one] {
+            outbox.push(MessageKind::Change(1), "change".into());
+        }
+        assert!(one.poll_taken(1, &cx).is_pending() && one.poll_taken(2, &cx).is_ready());
+        // The change of the other request does not count.
+        channel.pop().unwrap();
+        assert!(woken() == 0 && one.poll_taken(1, &cx).is_pending());
+        channel.pop().unwrap();
+        assert!(woken() == 1 && one.poll_taken(1, &cx).is_ready());
+        one.push(MessageKind::Change(1), "change".into());
+        assert!(one.poll_taken(1, &cx).is_pending());
+        one.forget();
+        assert!(one.poll_taken(1, &cx).is_ready() && channel.queue().senders.is_empty());
     }
 
     #[test]

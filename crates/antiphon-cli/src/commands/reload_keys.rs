@@ -15,13 +15,17 @@ pub(super) fn spawn(server: &Server, file: &Path) {
 
 async fn reload(mut watch: KeyFileWatch, file: PathBuf, mut hangups: Hangups) {
     // The server has begun with these keys; a change since then counts.
-    if let Err(error) = watch.load() {
+    if let Err(error) = watch.load().await {
         failed(&error, &file);
     }
     loop {
-        let (loaded, cause) = tokio::select! {
-            loaded = watch.changed() => (loaded, "it changed"),
-            () = hangups.next() => (Some(watch.load()), "SIGHUP"),
+        let changed = tokio::select! {
+            loaded = watch.changed() => Some(loaded),
+            () = hangups.next() => None,
+        };
+        let (loaded, cause) = match changed {
+            Some(loaded) => (loaded, "it changed"),
+            None => (Some(watch.load().await), "SIGHUP"),
         };
         match loaded {
             Some(Ok(())) => {

@@ -5,7 +5,7 @@ use crate::{
     commands::reload_keys,
     console,
     failure::{Exit, Failure},
-    key_file, store_file,
+    key_file, sanitize, store_file,
 };
 use antiphon::{
     seal::{KeyRing, Principal},
@@ -67,6 +67,12 @@ fn options(args: &ServeArgs, url: &str) -> Result<HttpOptions, Failure> {
         .session_prefix(&args.session_prefix);
     let options = args.allow_host.iter().fold(options, |options, host| options.allow_host(host));
     let options = args.allow_origin.iter().fold(options, |options, origin| options.allow_origin(origin));
+    if let Some(name) = options.ineffective_names().first() {
+        let name = sanitize::line(name);
+        return Err(Failure::usage(format!(
+            "no request has the host or origin `{name}`: --allow-host is a name, --allow-origin a scheme, a name and a port"
+        )));
+    }
     if args.tokens.is_empty() {
         return Ok(options);
     }

@@ -113,6 +113,23 @@ fn pages_of_an_allowed_origin_may_use_it() {
     }
 }
 
+/// A typing error ends the program before it listens.
+#[test]
+fn a_name_that_no_request_has_is_refused_at_the_start() {
+    for (flag, name) in [
+        ("--allow-origin", "*"),
+        ("--allow-origin", "null"),
+        ("--allow-origin", "https://*.x"),
+        ("--allow-origin", "x/y"),
+        ("--allow-host", "https://mcp.example.com"),
+        ("--allow-host", "*"),
+        ("--allow-host", "mcp.example.com/mcp"),
+    ] {
+        let says = format!("no request has the host or origin `{name}`");
+        run(["serve-demo", "--listen", "127.0.0.1:0", flag, name]).fails(2, &says);
+    }
+}
+
 #[test]
 fn an_origin_that_no_page_has_is_refused() {
     for origin in ["*", "null", "https://*.example", "x/y", "https://", "https://a.example/page", "a.example"]

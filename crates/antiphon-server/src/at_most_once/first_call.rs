@@ -31,7 +31,10 @@ pub(crate) async fn first_call(
     let record = StepRecord::ended(call_name(row.leg), sealed);
     match repeated(|| store.append(fence, &record)).await {
         Ok(Appended::First) => Ok(call),
-        Ok(Appended::Existing(stored)) => row.open_call(&sealer, &stored, now).ok_or(Refusal::Store),
+        // The steps of an earlier run are unknown without its call, now and later.
+        Ok(Appended::Existing(stored)) => {
+            row.open_call(&sealer, &stored, now).ok_or(Refusal::OutcomeUnknown { step: None })
+        }
         Err(error) => Err(refused(&error)),
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use antiphon_engine::Record;
 use antiphon_seal::{Binding, CLOCK_SKEW, CallId};
-use antiphon_store::BlobDigest;
+use antiphon_store::{BlobDigest, StoreErrorKind};
 use antiphon_wire::escaped;
 use std::time::Duration;
 
@@ -85,9 +85,17 @@ pub(crate) async fn load(
         tracing::error!(call = %escaped(&call), "a state names a record in a store, and this server has none");
         return Err(Refusal::Store);
     };
-    let Some(stored) = claims.store.get(spilled.digest).await.map_err(|error| refused(&error))? else {
-        tracing::error!(call = %escaped(&call), "the store has lost the record of a call");
-        return Err(Refusal::State);
+    let stored = match claims.store.get(spilled.digest).await {
+        Ok(Some(stored)) => stored,
+        Ok(None) => {
+            tracing::error!(call = %escaped(&call), "the store has lost the record of a call");
+            return Err(Refusal::State);
+        }
+        Err(error) => {
+            let refusal = refused(&error);
+            // Other bytes under the name of the record: the same request can never go on.
+            return Err(if error.kind() == StoreErrorKind::Corrupt { Refusal::State } else { refusal });
+        }
     };
     let text = std::str::from_utf8(&stored).map_err(|_| Refusal::State)?;
     let opened = server.sealing.sealer().open_stored(text, &purpose(call), binding, server.clock.now());

@@ -7,7 +7,9 @@ use crate::{
     refusal::Refusal,
     reply::ServerInfo,
     runtime::Runtime,
-    subscribe::registry::{Change, ListFlags, ListKind, SubscriptionHandle, limit_exceeded, total_length},
+    subscribe::registry::{
+        Change, ListFlags, ListKind, SubscriptionHandle, WatchList, limit_exceeded, total_length,
+    },
     task::TaskWatch,
 };
 use antiphon_wire::{
@@ -58,19 +60,23 @@ pub(crate) async fn open(
         return Err(Refusal::Limit { name: "subscription", text });
     }
     let principal = server.identified(&request.method, caller)?;
+    let account = server.accounts.of(caller, principal.as_ref());
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     let ids = task_ids(offered, request, server, params.notifications.task_ids.clone())?;
     let mut accepted = accept(&offered.profile, &server.limits, params.notifications)?;
     server.require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
+    let (lists, uris) = (accepted.lists, accepted.uris);
+    // Before the tasks are loaded: a subscription that has no place is refused for little.
+    let watched = WatchList { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len) };
+    let handle = server.subscriptions.join(account, watched, &server.limits)?;
     let mut tasks = None;
     if let Some(ids) = ids
-        && let Some((watch, known)) = TaskWatch::open(server, &ids, principal).await?
+        && let Some((watch, known)) = TaskWatch::open(server, &ids, principal, account).await?
     {
         accepted.filter.task_ids = Some(known);
         tasks = Some(watch);
     }
-    let handle = server.subscriptions.join(accepted.lists, accepted.uris, &server.limits)?;
     let sender = NotificationSender { id: request.id.clone(), outbox: outbox.clone() };
     // > The server **MUST** send `notifications/subscriptions/acknowledged` as the first message
     sender.send(
@@ -86,12 +92,17 @@ impl Subscription {
     /// dropping this future.
     pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
         let Self { handle, sender, mut tasks } = self;
+        // The task that was sent last, until the client has read it: its text is the only one in memory.
+        let mut unread = None;
         loop {
             let next_task = async {
-                match &mut tasks {
-                    Some(tasks) => tasks.next().await,
-                    None => std::future::pending().await,
+                let Some(tasks) = &mut tasks else { return std::future::pending().await };
+                if let Some(key) = unread {
+                    sender.taken(key).await;
+                    tasks.was_read();
+                    unread = None;
                 }
+                tasks.next().await
             };
             let change = tokio::select! {
                 biased;
@@ -99,7 +110,9 @@ impl Subscription {
                 (number, task) = next_task => {
                     // > Each notification carries a complete `DetailedTask` for the current status
                     let task = task.with_meta(Some(Meta::for_subscription(&sender.id)));
-                    sender.send(FIRST_TASK + number, method::TASKS_NOTIFICATION, &task);
+                    let key = FIRST_TASK + number;
+                    sender.send(key, method::TASKS_NOTIFICATION, &task);
+                    unread = Some(key);
                     continue;
                 }
             };
@@ -193,6 +206,11 @@ struct NotificationSender {
 }
 
 impl NotificationSender {
+    /// Waits until the transport has taken the message with this key.
+    async fn taken(&self, key: u32) {
+        poll_fn(|cx| self.outbox.poll_taken(key, cx)).await;
+    }
+
     fn send(&self, key: u32, method: &str, params: &impl Serialize) {
         match write_notification(method, params) {
             Ok(bytes) => self.outbox.push(MessageKind::Change(key), bytes),

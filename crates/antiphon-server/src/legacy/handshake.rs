@@ -7,7 +7,7 @@ use crate::{
     read::read_object,
     refusal::Refusal,
     session::session::{Session, Shared, State},
-    subscribe::registry::SubscriptionHandle,
+    subscribe::registry::{SubscriptionHandle, WatchList},
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{
@@ -93,7 +93,8 @@ impl Server {
         })?;
         // > The server **MUST NOT** send notification types [...]: list changes are sent if the server declared them.
         let lists = [inner.registry.load().profile.list_changed; 3];
-        let subscription = inner.runtime.subscriptions.join(lists, Vec::new(), &inner.runtime.limits)?;
+        let watched = WatchList { lists, ..WatchList::default() };
+        let subscription = inner.runtime.subscriptions.join(account, watched, &inner.runtime.limits)?;
         Ok(SessionGrants { principal, permit, subscription })
     }
 

@@ -34,6 +34,12 @@ impl QuotaLimits {
         Self { all, anonymous: limits.for_anonymous(all), each_principal, each_address }
     }
 
+    /// Returns the limits of a caller who may always have one of this size.
+    pub(crate) fn for_one_of(self, size: usize) -> Self {
+        let (each_principal, each_address) = (self.each_principal.max(size), self.each_address.max(size));
+        Self { each_principal, each_address, ..self }
+    }
+
     /// Returns the limit of this account; `None` if it has none of its own.
     fn each(&self, account: Account) -> Option<usize> {
         match account {
@@ -100,6 +106,34 @@ impl Quota {
 }
 
 impl Usage {
+    fn check(&self, account: Account, more: usize, limits: &QuotaLimits) -> Result<(), QuotaExceeded> {
+        let refused = |limit| QuotaExceeded { limit, all: self.all, theirs: self.of(account) };
+        self.exceeds(account, more, limits).map_or(Ok(()), |limit| Err(refused(limit)))
+    }
+
+    fn add(&mut self, account: Account, more: usize, limits: &QuotaLimits) {
+        self.all += more;
+        if account.is_anonymous() {
+            self.anonymous += more;
+        }
+        if more > 0 && limits.each(account).is_some() {
+            *self.by_account.entry(account).or_default() += more;
+        }
+    }
+
+    fn remove(&mut self, account: Account, less: usize) {
+        self.all -= less;
+        if account.is_anonymous() {
+            self.anonymous -= less;
+        }
+        if let Some(theirs) = self.by_account.get_mut(&account) {
+            *theirs -= less;
+            if *theirs == 0 {
+                self.by_account.remove(&account);
+            }
+        }
+    }
+
     /// Returns the limit that this much more of this account would exceed.
     fn exceeds(&self, account: Account, more: usize, limits: &QuotaLimits) -> Option<Exceeded> {
         let above = |used: usize, limit: usize| used.checked_add(more).is_none_or(|sum| sum > limit);
@@ -127,38 +161,30 @@ impl QuotaPermit {
     pub(crate) fn grow(&mut self, more: usize, limits: &QuotaLimits) -> Result<(), QuotaExceeded> {
         let account = self.account;
         let mut usage = self.of.usage();
-        if let Some(limit) = usage.exceeds(account, more, limits) {
-            return Err(QuotaExceeded { limit, all: usage.all, theirs: usage.of(account) });
-        }
-        usage.all += more;
-        if account.is_anonymous() {
-            usage.anonymous += more;
-        }
-        if more > 0 && limits.each(account).is_some() {
-            *usage.by_account.entry(account).or_default() += more;
-        }
+        usage.check(account, more, limits)?;
+        usage.add(account, more, limits);
         drop(usage);
         self.amount += more;
         Ok(())
     }
-}
 
-impl QuotaPermit {
+    /// Moves the permit to another account. After an error the permit is as before.
+    pub(crate) fn assign(&mut self, account: Account, limits: &QuotaLimits) -> Result<(), QuotaExceeded> {
+        let mut usage = self.of.usage();
+        usage.remove(self.account, self.amount);
+        let checked = usage.check(account, self.amount, limits);
+        if checked.is_ok() {
+            self.account = account;
+        }
+        usage.add(self.account, self.amount, limits);
+        checked
+    }
+
     /// Releases what exceeds this amount.
     pub(crate) fn shrink(&mut self, amount: usize) {
         let less = self.amount.saturating_sub(amount);
         self.amount -= less;
-        let mut usage = self.of.usage();
-        usage.all -= less;
-        if self.account.is_anonymous() {
-            usage.anonymous -= less;
-        }
-        if let Some(theirs) = usage.by_account.get_mut(&self.account) {
-            *theirs -= less;
-            if *theirs == 0 {
-                usage.by_account.remove(&self.account);
-            }
-        }
+        self.of.usage().remove(self.account, less);
     }
 }
 
@@ -182,12 +208,13 @@ mod tests {
         [anna, bert, address(1), address(2), Account::Anonymous, Account::Owner]
     }
 
-    /// One step: a permit of an account begins, or one of the open permits grows, shrinks, or is dropped.
+    /// One step: a permit of an account begins, or one of the open permits grows, shrinks, moves to another account, or is dropped.
     #[derive(Clone, Debug)]
     enum Step {
         Begin(usize),
         Grow(usize, usize),
         Shrink(usize, usize),
+        Assign(usize, usize),
         Drop(usize),
     }
 
@@ -197,6 +224,7 @@ mod tests {
             (any::<usize>(), prop_oneof![0_usize..40, Just(usize::MAX)])
                 .prop_map(|(at, by)| Step::Grow(at, by)),
             (any::<usize>(), 0_usize..40).prop_map(|(at, to)| Step::Shrink(at, to)),
+            (any::<usize>(), 0_usize..6).prop_map(|(at, account)| Step::Assign(at, account)),
             any::<usize>().prop_map(Step::Drop),
         ]
     }
@@ -232,7 +260,19 @@ mod tests {
                         open[at].shrink(to);
                         prop_assert_eq!(open[at].amount(), expected);
                     }
-                    Step::Drop(_) | Step::Grow(..) | Step::Shrink(..) => {}
+                    Step::Assign(at, account) if !open.is_empty() => {
+                        let (at, account) = (at % open.len(), accounts[account]);
+                        let amount = open[at].amount();
+                        let others = open.iter().enumerate().filter(|(other, _)| *other != at);
+                        let sum = |counts: &dyn Fn(Account) -> bool| -> usize {
+                            others.clone().filter(|(_, permit)| counts(permit.account)).map(|(_, permit)| permit.amount()).sum()
+                        };
+                        let fits = |used: usize, limit: usize| used + amount <= limit;
+                        let expected = (!account.is_anonymous() || fits(sum(&Account::is_anonymous), LIMITS.anonymous))
+                            && LIMITS.each(account).is_none_or(|each| fits(sum(&|other| other == account), each));
+                        prop_assert_eq!(open[at].assign(account, &LIMITS).is_ok(), expected);
+                    }
+                    Step::Drop(_) | Step::Grow(..) | Step::Shrink(..) | Step::Assign(..) => {}
                 }
                 prop_assert_eq!(quota.in_use(), open.iter().map(QuotaPermit::amount).sum::<usize>());
             }

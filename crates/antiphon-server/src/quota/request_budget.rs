@@ -23,6 +23,7 @@ pub struct RequestBudget(Arc<Shared>);
 struct Shared {
     quota: Arc<Quota>,
     limits: QuotaLimits,
+    all_limits: Limits,
     identity: Identity,
     accounts: Accounts,
 }
@@ -37,8 +38,9 @@ impl Default for RequestBudget {
 impl RequestBudget {
     pub(crate) fn new(limits: &Limits, identity: Identity, accounts: Accounts) -> Self {
         let each = limits.request_bytes_per_caller;
+        let all_limits = limits.clone();
         let limits = QuotaLimits::new(limits, limits.request_bytes, each, each);
-        Self(Arc::new(Shared { quota: Arc::default(), limits, identity, accounts }))
+        Self(Arc::new(Shared { quota: Arc::default(), limits, all_limits, identity, accounts }))
     }
 
     /// Returns the number of bytes that are reserved.
@@ -51,6 +53,37 @@ impl RequestBudget {
     pub(crate) fn account(&self, caller: &Caller<'_>) -> Account {
         let principal = self.0.identity.of(caller).ok().flatten();
         self.0.accounts.of(caller, principal.as_ref())
+    }
+
+    /// Returns the limits of a quota of `all`, of which anonymous callers leave the same share.
+    #[cfg(feature = "http")]
+    pub(crate) fn limits_of(&self, all: usize, each_principal: usize, each_address: usize) -> QuotaLimits {
+        QuotaLimits::new(&self.0.all_limits, all, each_principal, each_address)
+    }
+
+    /// Reserves `bytes` of this account for one message to the caller, who may always have one.
+    ///
+    /// # Errors
+    /// If the budget is exhausted.
+    pub(crate) fn reserve_message(
+        &self,
+        account: Account,
+        bytes: usize,
+    ) -> Result<RequestBytes, BudgetExhausted> {
+        if bytes <= UNCOUNTED {
+            return Ok(RequestBytes::default());
+        }
+        let Shared { quota, limits, .. } = &*self.0;
+        // One that is longer than the whole budget leaves alone.
+        let most = if account.is_anonymous() { limits.anonymous } else { limits.all };
+        let (bytes, limits) = (bytes.min(most), limits.for_one_of(bytes));
+        let mut permit = quota.nothing(account);
+        let grown = permit.grow(bytes, &limits);
+        grown.map(|()| RequestBytes(Some(permit))).map_err(|full| {
+            let (limit, all) = (full.limit, full.all);
+            tracing::debug!(?limit, all, bytes, "too many bytes of requests and messages: a message waits");
+            BudgetExhausted
+        })
     }
 
     /// Reserves `bytes` of this caller for a request, which may have reserved some already. `largest` is the maximum
@@ -69,11 +102,7 @@ impl RequestBudget {
             return Ok(());
         }
         let Shared { quota, limits, .. } = &*self.0;
-        let limits = QuotaLimits {
-            each_principal: limits.each_principal.max(largest),
-            each_address: limits.each_address.max(largest),
-            ..*limits
-        };
+        let limits = limits.for_one_of(largest);
         let permit = reserved.0.get_or_insert_with(|| quota.nothing(self.account(caller)));
         let more = bytes.saturating_sub(permit.amount());
         permit.grow(more, &limits).map_err(|full| {

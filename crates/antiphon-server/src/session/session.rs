@@ -26,7 +26,7 @@ use tokio::{sync::oneshot, time::Instant};
 /// The maximum number of remembered ids of URL questions in one session; the oldest are dropped.
 const URLS: usize = 64;
 /// The maximum number of remembered tasks of one session; the oldest are dropped.
-const TASKS: usize = 1000;
+pub(crate) const TASKS: usize = 1000;
 
 /// A legacy session. Clones are the same session. It ends with the last clone, or earlier by [`end`](Self::end).
 #[derive(Clone)]

@@ -3,7 +3,12 @@
 //! Changes are not queued: a subscription has one flag for each list or resource, which a change sets. So the memory
 //! for a slow client is bounded by its subscriptions.
 
-use crate::{Limits, refusal::Refusal};
+use crate::{
+    Limits,
+    identity::account::Account,
+    quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
+    refusal::Refusal,
+};
 use futures_util::task::AtomicWaker;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -34,6 +39,9 @@ pub(crate) type ListFlags = [bool; ListKind::ALL.len()];
 #[derive(Default)]
 pub(crate) struct SubscriptionRegistry {
     subscribers: Mutex<Subscribers>,
+    places: Arc<Quota>,
+    /// The cost of all that is watched, in bytes.
+    bytes: Arc<Quota>,
     /// True if subscriptions end, and new ones end at once.
     draining: AtomicBool,
 }
@@ -42,8 +50,6 @@ pub(crate) struct SubscriptionRegistry {
 struct Subscribers {
     next: u64,
     all: HashMap<u64, Arc<Subscriber>>,
-    /// The cost of all subscribed URIs, in bytes.
-    bytes: usize,
     /// The subscribers of a URI, each with the index of the URI in its subscription.
     by_uri: HashMap<String, BTreeMap<u64, u32>>,
 }
@@ -66,8 +72,25 @@ pub(crate) struct SubscriptionHandle {
     registry: Arc<SubscriptionRegistry>,
     number: u64,
     subscriber: Arc<Subscriber>,
+    state: Mutex<SubscriptionState>,
+}
+
+/// The URIs of a subscription, and its parts of the quotas.
+struct SubscriptionState {
     /// The URIs by index; removed ones are empty.
-    uris: Mutex<Vec<String>>,
+    uris: Vec<String>,
+    bytes: QuotaPermit,
+    place: QuotaPermit,
+}
+
+/// The lists, resources and tasks that a subscription watches.
+#[derive(Debug, Default)]
+pub(crate) struct WatchList {
+    pub(crate) lists: ListFlags,
+    /// Each URI occurs once.
+    pub(crate) uris: Vec<String>,
+    /// The number of tasks.
+    pub(crate) tasks: usize,
 }
 
 /// A change for one subscription.
@@ -85,20 +108,20 @@ impl SubscriptionRegistry {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Adds a subscription. Each URI must occur once.
+    /// Adds a subscription of this account.
     pub(crate) fn join(
         self: &Arc<Self>,
-        lists: ListFlags,
-        uris: Vec<String>,
+        account: Account,
+        watched: WatchList,
         limits: &Limits,
     ) -> Result<SubscriptionHandle, Refusal> {
+        let WatchList { lists, uris, tasks } = watched;
+        let place = self.places.take(account, &place_limits(limits)).map_err(busy)?;
+        let mut bytes = self.bytes.nothing(account);
+        let cost = uris.iter().map(|uri| cost_of(uri)).sum::<usize>() + tasks * TASK_COST;
+        bytes.grow(cost, &byte_limits(limits)).map_err(busy)?;
         let subscriber = Arc::new(Subscriber { lists, pending: Mutex::default(), waker: AtomicWaker::new() });
         let mut subscribers = self.subscribers();
-        let bytes = subscribers.bytes + total_cost(&uris);
-        if subscribers.all.len() >= limits.subscriptions || bytes > limits.all_subscription_uri_bytes {
-            return Err(Refusal::Busy);
-        }
-        subscribers.bytes = bytes;
         let number = subscribers.next;
         subscribers.next += 1;
         subscribers.all.insert(number, Arc::clone(&subscriber));
@@ -106,7 +129,8 @@ impl SubscriptionRegistry {
             subscribers.by_uri.entry(uri.clone()).or_default().insert(number, index);
         }
         drop(subscribers);
-        Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, uris: Mutex::new(uris) })
+        let state = Mutex::new(SubscriptionState { uris, bytes, place });
+        Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, state })
     }
 
     pub(crate) fn list_changed(&self, kind: ListKind) {
@@ -157,8 +181,33 @@ pub(crate) fn limit_exceeded(limits: &Limits) -> Refusal {
 /// envelope of its notification.
 const URI_COST: usize = 512;
 
-fn total_cost(uris: &[String]) -> usize {
-    uris.iter().filter(|uri| !uri.is_empty()).map(|uri| uri.len() + URI_COST).sum()
+fn cost_of(uri: &str) -> usize {
+    uri.len() + URI_COST
+}
+
+/// The bytes that one watched task takes: its key, and the digest of what was sent of it.
+const TASK_COST: usize = 128;
+
+/// One caller may have one in so many of the subscriptions, and of what they watch.
+const SHARE_OF_CALLER: usize = 4;
+
+fn place_limits(limits: &Limits) -> QuotaLimits {
+    shared(limits, limits.subscriptions)
+}
+
+fn byte_limits(limits: &Limits) -> QuotaLimits {
+    shared(limits, limits.all_subscription_uri_bytes)
+}
+
+fn shared(limits: &Limits, all: usize) -> QuotaLimits {
+    let each = all.div_ceil(SHARE_OF_CALLER);
+    QuotaLimits::new(limits, all, each, each)
+}
+
+fn busy(full: QuotaExceeded) -> Refusal {
+    let QuotaExceeded { limit, all, theirs } = full;
+    tracing::debug!(?limit, all, theirs, "too many subscriptions, or too much watched: one was refused");
+    Refusal::Busy
 }
 
 pub(crate) fn total_length(uris: &[String]) -> usize {
@@ -179,32 +228,29 @@ impl Subscriber {
 impl SubscriptionHandle {
     /// Returns the URI with this index, unless it was removed.
     pub(crate) fn uri(&self, index: u32) -> Option<String> {
-        self.uris().get(index as usize).filter(|uri| !uri.is_empty()).cloned()
+        self.state().uris.get(index as usize).filter(|uri| !uri.is_empty()).cloned()
     }
 
     /// Returns all subscribed URIs.
     pub(crate) fn named_uris(&self) -> Vec<String> {
-        self.uris().iter().filter(|uri| !uri.is_empty()).cloned().collect()
+        self.state().uris.iter().filter(|uri| !uri.is_empty()).cloned().collect()
     }
 
     /// Adds a resource, within the limits of one subscription.
     pub(crate) fn add_uri(&self, uri: String, limits: &Limits) -> Result<(), Refusal> {
-        let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
+        let (mut state, mut subscribers) = (self.state(), self.registry.subscribers());
+        let SubscriptionState { uris, bytes, .. } = &mut *state;
         let has_left = !subscribers.all.contains_key(&self.number);
         if has_left || uris.contains(&uri) || uri.is_empty() {
             return Ok(());
         }
         let named_uris = uris.iter().filter(|uri| !uri.is_empty()).count();
         if named_uris >= limits.subscription_uris
-            || total_length(&uris) + uri.len() > limits.subscription_uri_bytes
+            || total_length(uris) + uri.len() > limits.subscription_uri_bytes
         {
             return Err(limit_exceeded(limits));
         }
-        let cost = uri.len() + URI_COST;
-        if subscribers.bytes + cost > limits.all_subscription_uri_bytes {
-            return Err(Refusal::Busy);
-        }
-        subscribers.bytes += cost;
+        bytes.grow(cost_of(&uri), &byte_limits(limits)).map_err(busy)?;
         let free = uris.iter().position(String::is_empty);
         let index = free.unwrap_or(uris.len());
         // There are at most as many as the limit allows.
@@ -222,28 +268,30 @@ impl SubscriptionHandle {
 
     /// Removes a resource.
     pub(crate) fn remove_uri(&self, uri: &str) {
-        let (mut uris, mut subscribers) = (self.uris(), self.registry.subscribers());
+        let (mut state, mut subscribers) = (self.state(), self.registry.subscribers());
+        let SubscriptionState { uris, bytes, .. } = &mut *state;
         let Some(at) = uris.iter().position(|known| known == uri && !uri.is_empty()) else { return };
         uris[at] = String::new();
         // Another URI may have this index soon.
         self.subscriber.pending().resources.retain(|index| *index as usize != at);
-        subscribers.bytes -= uri.len() + URI_COST;
+        bytes.shrink(bytes.amount().saturating_sub(cost_of(uri)));
         subscribers.leave(uri, self.number);
     }
 
     /// Removes the subscription and its resources from the registry, as dropping the handle does.
     pub(crate) fn leave(&self) {
-        let uris = std::mem::take(&mut *self.uris());
-        let mut subscribers = self.registry.subscribers();
+        let (mut state, mut subscribers) = (self.state(), self.registry.subscribers());
+        let SubscriptionState { uris, bytes, place } = &mut *state;
         subscribers.all.remove(&self.number);
-        subscribers.bytes -= total_cost(&uris);
-        for uri in &uris {
+        bytes.shrink(0);
+        place.shrink(0);
+        for uri in &std::mem::take(uris) {
             subscribers.leave(uri, self.number);
         }
     }
 
-    fn uris(&self) -> MutexGuard<'_, Vec<String>> {
-        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SubscriptionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Polls for the next change. A change that happened several times is returned once.

@@ -1,6 +1,10 @@
 //! `notifications/tasks/status` in sessions.
 
-use super::{earlier, requests::load_any, watch::Changes};
+use super::{
+    earlier,
+    requests::load_any,
+    watch::{self, Changes},
+};
 use crate::{
     outbox::{MessageKind, Outbox},
     runtime::Runtime,
@@ -8,10 +12,10 @@ use crate::{
 };
 use antiphon_store::TaskKey;
 use antiphon_wire::{LegacyTask, TaskStatus, escaped, method, write_notification};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, hash::RandomState, sync::Arc};
 
-/// A status, and its text.
-type Shown = (TaskStatus, Option<String>);
+/// The number of tasks at which those that the session does not remember are forgotten.
+const SHOWN: usize = 1024;
 
 /// Sends each change of the status of the tasks that the session has created. The future does not end.
 ///
@@ -22,7 +26,10 @@ pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Ou
         return std::future::pending().await;
     };
     let mut changes = Changes::of(tasks);
-    let mut shown: HashMap<TaskKey, Shown> = HashMap::new();
+    let digests = RandomState::new();
+    let begins = watch::digest(&digests, &(TaskStatus::Working, None::<String>));
+    // The digests of each status and its text.
+    let mut shown: HashMap<TaskKey, u64> = HashMap::new();
     loop {
         // Without a name, changes may have been missed: the client polls.
         let Some(key) = changes.next().await else { continue };
@@ -30,12 +37,14 @@ pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Ou
             continue;
         }
         // The session has created the task, so it belongs to the caller of the session.
-        let Ok(Some((row, now))) = load_any(server, tasks, key).await else { continue };
-        let task = earlier::task(server, key, &row, &now);
-        let now = (task.task.status, task.task.status_message.clone());
+        let Ok(Some((row, loaded))) = load_any(server, tasks, key).await else { continue };
+        let task = earlier::task(server, key, &row, &loaded);
+        let now = watch::digest(&digests, &(task.task.status, &task.task.status_message));
+        if shown.len() >= SHOWN {
+            shown.retain(|key, _| session.has_created(*key));
+        }
         // > Tasks **MUST** begin in the `working` status when created.
-        let before = shown.insert(key, now.clone()).unwrap_or((TaskStatus::Working, None));
-        if now != before {
+        if shown.insert(key, now).unwrap_or(begins) != now {
             send(outbox, &task);
         }
     }

@@ -83,6 +83,11 @@ impl<'a> PushedQuestions<'a> {
         }
     }
 
+    /// Returns true if one of these questions waits for a person who is not the caller: a task has one caller, so nobody can answer.
+    pub(super) fn wait_for_others(&self, open: &InputRequests) -> bool {
+        !self.may_answer && open.iter().any(|(_, request)| matches!(request, InputRequest::Elicit(_)))
+    }
+
     fn is_for_client(&self, request: &InputRequest) -> bool {
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
         self.session.missing(request) == AskSupport::NONE

@@ -37,6 +37,12 @@ impl Addressed<'_> {
         Ok(())
     }
 
+    /// Forgets the content of the task, which may be large, until it is loaded again.
+    pub(super) fn forget(&mut self) {
+        self.row.snapshot = Default::default();
+        self.row.messages = Default::default();
+    }
+
     /// Returns the operational data with the messages that wait in the queue.
     pub(super) fn now(&self, server: &Runtime) -> Shown {
         view::with_messages(server, self.key, &self.row, self.shown.clone())
@@ -159,8 +165,17 @@ pub(super) async fn send(
     addressed: &Addressed<'_>,
     message: &Message,
 ) -> Result<(), Refusal> {
-    let Addressed { tasks, key, .. } = addressed;
-    let sealed = message.seal(server, *key).ok_or(Refusal::Internal)?;
+    send_to(server, addressed.tasks, addressed.key, message).await
+}
+
+/// Sends a message to a task of the caller.
+pub(super) async fn send_to(
+    server: &Arc<Runtime>,
+    tasks: &Tasks,
+    key: TaskKey,
+    message: &Message,
+) -> Result<(), Refusal> {
+    let sealed = message.seal(server, key).ok_or(Refusal::Internal)?;
     let mut limits = tasks.options.limits;
     if matches!(message, Message::Cancel) {
         // A queue that is full of answers has room for one cancellation.
@@ -168,7 +183,7 @@ pub(super) async fn send(
             .messages(limits.max_messages().saturating_add(1))
             .message_bytes(limits.max_message_bytes().saturating_add(sealed.len()));
     }
-    match tasks.engine.send(*key, &sealed, &limits).await {
+    match tasks.engine.send(key, &sealed, &limits).await {
         Ok(TaskSent::Queued) => {
             tasks.counters.messages.add_one();
             Ok(())
@@ -254,6 +269,6 @@ pub(super) async fn load_any(
 }
 
 /// The same for a task of another caller, so that nobody learns which tasks there are.
-fn not_found() -> Refusal {
+pub(super) fn not_found() -> Refusal {
     Refusal::params("Task not found")
 }

@@ -23,7 +23,7 @@ use crate::{
     refusal::Refusal,
     runtime::Runtime,
     session::{AnswerTimeout, AskEnd, not_answered},
-    subscribe::registry::{Change, SubscriptionHandle},
+    subscribe::registry::{Change, SubscriptionHandle, WatchList},
 };
 use antiphon_wire::{ErrorCode, ErrorObject, InputRequests, escaped};
 use serde_json::{json, value::RawValue};
@@ -53,7 +53,8 @@ pub(crate) async fn result(
         return end_of(server, caller, &addressed, request.session.is_some()).await.map(|end| (id, end));
     }
     // A request that waits counts as a subscription, and ends with all subscriptions if the server drains.
-    let place = server.subscriptions.join([false; 3], Vec::new(), &server.limits)?;
+    let account = server.accounts.of(caller, addressed.principal.as_ref());
+    let place = server.subscriptions.join(account, WatchList::default(), &server.limits)?;
     let mut pushed = pushed(server, request, caller, &addressed, settings);
     // Before the next look, so that no change is missed.
     let mut changes = Changes::of(addressed.tasks);
@@ -68,11 +69,20 @@ pub(crate) async fn result(
         }
         drop(opening);
         if let Some(pushed) = &mut pushed {
+            // > it **MUST** block the response until the task reaches a terminal status.
+            //
+            // An error tells the caller what the wait would not.
+            if pushed.wait_for_others(&open) {
+                return Err(Refusal::NotApprover);
+            }
             pushed.send(&open, |key| addressed.shown.elicitation_id(key));
         }
+        // A request may wait for days.
+        drop(open);
+        addressed.forget();
         tokio::select! {
             () = changes.of_task(addressed.key) => {}
-            (key, end) = answered(&mut pushed) => take(server, &addressed, &open, key, end).await?,
+            (key, end) = answered(&mut pushed) => take(server, caller, &mut addressed, key, end).await?,
             () = drained(&place) => return Err(Refusal::Busy),
         }
     }
@@ -161,13 +171,15 @@ async fn answered(pushed: &mut Option<PushedQuestions<'_>>) -> (String, AskEnd) 
 /// Takes the end of a question.
 async fn take(
     server: &Arc<Runtime>,
-    addressed: &Addressed<'_>,
-    open: &InputRequests,
+    caller: &Caller<'_>,
+    addressed: &mut Addressed<'_>,
     key: String,
     end: AskEnd,
 ) -> Result<(), Refusal> {
     match end {
         AskEnd::Answer(Ok(answer)) => {
+            addressed.reload(server).await?;
+            let (open, _opening) = awaited(server, caller, addressed).await?;
             // A question that is not open any more was withdrawn.
             let Some(question) = open.get(&key) else { return Ok(()) };
             let given = GivenAnswer::new(server, &key, question, &answer);

@@ -1,12 +1,27 @@
 //! The tasks that a subscription watches.
 
 use super::{id, requests::load, view};
-use crate::{refusal::Refusal, runtime::Runtime, task_registry::Tasks};
+use crate::{
+    identity::account::Account,
+    quota::request_budget::{BudgetExhausted, RequestBytes},
+    refusal::Refusal,
+    runtime::Runtime,
+    task_registry::Tasks,
+};
 use antiphon_seal::Principal;
-use antiphon_store::TaskKey;
+use antiphon_store::{TaskKey, TaskRow};
 use antiphon_wire::DetailedTask;
-use std::sync::Arc;
-use tokio::sync::broadcast::{self, error::RecvError};
+use serde::Serialize;
+use std::{
+    hash::{BuildHasher as _, Hasher, RandomState},
+    io,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::broadcast::{self, error::RecvError},
+    time::sleep,
+};
 
 /// The changes of tasks, for a request that waits for one of them.
 pub(super) struct Changes(broadcast::Receiver<Option<TaskKey>>);
@@ -32,18 +47,28 @@ impl Changes {
     }
 }
 
-/// The tasks that a subscription watches.
+/// The pause after which a subscription tries again to send a task, if the budget has no rest.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The tasks that a subscription watches. It holds digests of what was sent, and the task that was sent last is in the
+/// [budget](crate::RequestBudget) until it was read.
 pub(crate) struct TaskWatch {
     server: Arc<Runtime>,
     principal: Option<Principal>,
+    account: Account,
     watched: Vec<Watched>,
     changes: broadcast::Receiver<Option<TaskKey>>,
+    digests: RandomState,
+    /// The bytes of the task that was sent last.
+    reserved: RequestBytes,
 }
 
 struct Watched {
     key: TaskKey,
-    /// The state that was sent last, as JSON.
-    sent: String,
+    /// The digest of what was sent last.
+    sent: Option<u64>,
+    /// The bytes of the row at the last look.
+    bytes: usize,
     /// True if the task may have changed since.
     is_due: bool,
 }
@@ -54,6 +79,7 @@ impl TaskWatch {
         server: &Arc<Runtime>,
         ids: &[String],
         principal: Option<Principal>,
+        account: Account,
     ) -> Result<Option<(Self, Vec<String>)>, Refusal> {
         let Some(tasks) = &server.tasks else { return Ok(None) };
         // Before the first look, so that no change is missed.
@@ -61,44 +87,71 @@ impl TaskWatch {
         let (mut watched, mut known) = (Vec::new(), Vec::new());
         for text in ids {
             let Some(key) = id::parse(text) else { continue };
-            if known.contains(text) || load(server, tasks, key, principal.as_ref()).await?.is_none() {
+            if known.contains(text) {
                 continue;
             }
-            watched.push(Watched { key, sent: String::new(), is_due: true });
+            let Some((row, _)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
+            watched.push(Watched { key, sent: None, bytes: bytes_of(&row), is_due: true });
             known.push(text.clone());
         }
-        Ok(Some((Self { server: Arc::clone(server), principal, watched, changes }, known)))
+        let (server, digests, reserved) = (Arc::clone(server), RandomState::new(), RequestBytes::default());
+        Ok(Some((Self { server, principal, account, watched, changes, digests, reserved }, known)))
     }
 
-    /// Returns the number of the next task that has changed, and its state. The state at the beginning is the first change.
+    /// Returns the number of the next task that has changed, and its state. The state at the beginning is the first change. The
+    /// bytes of the task are reserved until it [was read](Self::was_read).
     pub(crate) async fn next(&mut self) -> (u32, DetailedTask) {
         let server = Arc::clone(&self.server);
         let Some(tasks) = &server.tasks else { return std::future::pending().await };
         loop {
-            if let Some(changed) = self.changed(&server, tasks).await {
-                return changed;
+            match self.look(&server, tasks).await {
+                Ok(Some(changed)) => return changed,
+                Ok(None) => self.wait().await,
+                Err(BudgetExhausted) => sleep(BUSY_PAUSE).await,
             }
-            self.wait().await;
         }
     }
 
-    async fn changed(&mut self, server: &Arc<Runtime>, tasks: &Tasks) -> Option<(u32, DetailedTask)> {
+    /// Releases the bytes of the task that was sent last.
+    pub(crate) fn was_read(&mut self) {
+        self.reserved = RequestBytes::default();
+    }
+
+    /// Returns the number of a task that has changed, and its state.
+    async fn look(
+        &mut self,
+        server: &Arc<Runtime>,
+        tasks: &Tasks,
+    ) -> Result<Option<(u32, DetailedTask)>, BudgetExhausted> {
         for (number, watched) in (0..).zip(&mut self.watched) {
             if !watched.is_due {
                 continue;
             }
-            // Cleared after the look only: this future may be dropped meanwhile.
+            let reserve = |bytes| server.request_budget.reserve_message(self.account, bytes);
+            // The row has this length, unless it has changed.
+            let mut reserved = reserve(watched.bytes)?;
             let loaded = load(server, tasks, watched.key, self.principal.as_ref()).await;
+            let Ok(Some((row, snapshot))) = loaded else {
+                watched.is_due = false;
+                continue;
+            };
+            if bytes_of(&row) > watched.bytes {
+                watched.bytes = bytes_of(&row);
+                drop(reserved);
+                reserved = reserve(watched.bytes)?;
+            }
+            watched.bytes = bytes_of(&row);
+            // Cleared after the look only: this future may be dropped meanwhile.
             watched.is_due = false;
-            let Ok(Some((row, snapshot))) = loaded else { continue };
             let task = view::detailed(server, watched.key, &row, snapshot);
-            let text = serde_json::to_string(&task).unwrap_or_default();
-            if text != watched.sent {
-                watched.sent = text;
-                return Some((number, task));
+            let digest = digest(&self.digests, &task);
+            if watched.sent != Some(digest) {
+                watched.sent = Some(digest);
+                self.reserved = reserved;
+                return Ok(Some((number, task)));
             }
         }
-        None
+        Ok(None)
     }
 
     async fn wait(&mut self) {
@@ -119,5 +172,30 @@ impl TaskWatch {
 
     fn look_at_all(&mut self) {
         self.watched.iter_mut().for_each(|watched| watched.is_due = true);
+    }
+}
+
+fn bytes_of(row: &TaskRow) -> usize {
+    row.snapshot.len() + row.messages.iter().map(|message| message.body.len()).sum::<usize>()
+}
+
+/// Returns the digest of the text of a value, which is not stored.
+pub(super) fn digest(digests: &RandomState, value: &impl Serialize) -> u64 {
+    let mut hasher = digests.build_hasher();
+    // A task is written as it is sent: there is nothing in it that cannot be written.
+    let _ = serde_json::to_writer(Digesting(&mut hasher), value);
+    hasher.finish()
+}
+
+struct Digesting<'a, H>(&'a mut H);
+
+impl<H: Hasher> io::Write for Digesting<'_, H> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

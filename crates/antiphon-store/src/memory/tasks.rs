@@ -17,20 +17,24 @@ use crate::task::{
     TaskStore, TaskSummary, TaskUpdate,
 };
 
-/// The default limit of all bytes.
-const BYTES: usize = 256 << 20;
+/// The default limit of the bytes of one owner.
+const BYTES_OF_OWNER: usize = 16 << 20;
 /// The bytes that a row and a message take beside their content.
 const ROW_COST: usize = 512;
 const MESSAGE_COST: usize = 64;
+/// The most bytes of a message that is the only one of its task, and is never refused.
+const SMALL_MESSAGE: usize = 1024;
 
 /// A store of tasks in the memory of one process. The tasks end with the process.
 ///
-/// It is bounded in bytes, beside the limits that each operation gets. A row whose time is over is removed by the next operation.
+/// It is bounded in bytes, in all and for each owner, beside the limits that each operation gets. All anonymous callers are one owner,
+/// so they leave the rest to the others. A row whose time is over is removed by the next operation.
 #[derive(Debug)]
 pub struct MemoryTasks {
     table: Mutex<Table>,
     clock: StoreClock,
     max_bytes: usize,
+    max_bytes_of_owner: usize,
 }
 
 #[derive(Debug, Default)]
@@ -42,11 +46,16 @@ struct Table {
     of_owner: BTreeSet<(Owner, TaskKey)>,
     /// The moments after which rows are gone.
     expiry: BTreeSet<(Micros, TaskKey)>,
-    /// The numbers of tasks that are not final, in all and by owner.
-    open: usize,
-    open_of: HashMap<Owner, usize>,
-    bytes: usize,
+    all: Usage,
+    of: HashMap<Owner, Usage>,
     latest: Micros,
+}
+
+/// The number of tasks that are not final, and the bytes of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Usage {
+    open: usize,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -64,10 +73,18 @@ impl Default for MemoryTasks {
 }
 
 impl MemoryTasks {
+    /// The default of [`max_bytes`](Self::max_bytes): 64 MiB.
+    pub const DEFAULT_MAX_BYTES: usize = 64 << 20;
+
     /// Returns an empty store with a clock that never goes back.
     #[must_use]
     pub fn new() -> Self {
-        Self { table: Mutex::default(), clock: StoreClock::monotonic(), max_bytes: BYTES }
+        Self {
+            table: Mutex::default(),
+            clock: StoreClock::monotonic(),
+            max_bytes: Self::DEFAULT_MAX_BYTES,
+            max_bytes_of_owner: BYTES_OF_OWNER,
+        }
     }
 
     /// Sets the clock of the rows.
@@ -77,18 +94,26 @@ impl MemoryTasks {
         self
     }
 
-    /// Sets the maximum number of bytes of all rows and messages; 256 MiB by default. A snapshot that replaces another one is
-    /// never refused.
+    /// Sets the maximum number of bytes of all rows and messages; 64 MiB by default. A snapshot that replaces another one is
+    /// never refused, nor a message of up to 1 KiB to a task that has no other.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
+    /// Sets the maximum number of bytes of the rows and messages of one owner; 16 MiB by default. A server on a pair of streams has
+    /// one owner, so it may set the limit of all. A snapshot that replaces another one is never refused.
+    #[must_use]
+    pub fn max_bytes_of_owner(mut self, bytes: usize) -> Self {
+        self.max_bytes_of_owner = bytes;
+        self
+    }
+
     /// Returns the number of bytes in use.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.run(|table, _| table.bytes)
+        self.run(|table, _| table.all.bytes)
     }
 
     /// Runs an operation on the rows that are not gone.
@@ -108,10 +133,10 @@ impl MemoryTasks {
             if table.rows.contains_key(&new.task) {
                 return Ok(TaskCreated::Existing);
             }
-            if table.open >= limits.max_tasks() {
+            if table.all.open >= limits.max_tasks() {
                 return Err(check::full("create", "tasks", limits.max_tasks()));
             }
-            if table.open_of.get(&new.owner).is_some_and(|open| *open >= limits.max_tasks_of_owner()) {
+            if table.usage_of(new.owner).open >= limits.max_tasks_of_owner() {
                 return Err(check::full("create", "tasks of one owner", limits.max_tasks_of_owner()));
             }
             let row = Row {
@@ -120,9 +145,7 @@ impl MemoryTasks {
                 snapshot: new.snapshot.clone(),
                 messages: VecDeque::new(),
             };
-            if table.bytes + row.bytes() > self.max_bytes {
-                return Err(check::full("create", "bytes", self.max_bytes));
-            }
+            self.check_room("create", table, new.owner, row.bytes())?;
             table.insert(new.task, row);
             Ok(TaskCreated::First)
         })
@@ -142,8 +165,9 @@ impl MemoryTasks {
             if queued + body.len() > limits.max_message_bytes() {
                 return Err(check::full("send", "bytes of messages", limits.max_message_bytes()));
             }
-            if table.bytes + body.len() + MESSAGE_COST > self.max_bytes {
-                return Err(check::full("send", "bytes", self.max_bytes));
+            // A full store takes a cancellation, which makes room.
+            if !row.messages.is_empty() || body.len() > SMALL_MESSAGE {
+                self.check_room("send", table, row.owner, body.len() + MESSAGE_COST)?;
             }
             table.change(task, |row| {
                 let number = row.state.send(now);
@@ -151,6 +175,23 @@ impl MemoryTasks {
             });
             Ok(TaskSent::Queued)
         })
+    }
+
+    /// Refuses what does not fit.
+    fn check_room(
+        &self,
+        operation: &'static str,
+        table: &Table,
+        owner: Owner,
+        more: usize,
+    ) -> Result<(), StoreError> {
+        if table.usage_of(owner).bytes + more > self.max_bytes_of_owner {
+            return Err(check::full(operation, "bytes of one owner", self.max_bytes_of_owner));
+        }
+        if table.all.bytes + more > self.max_bytes {
+            return Err(check::full(operation, "bytes", self.max_bytes));
+        }
+        Ok(())
     }
 
     fn claim_now(&self, task: TaskKey, runner: RunnerId, lease: Duration) -> Result<TaskClaim, StoreError> {
@@ -258,11 +299,15 @@ impl Row {
 }
 
 impl Table {
+    fn usage_of(&self, owner: Owner) -> Usage {
+        self.of.get(&owner).copied().unwrap_or_default()
+    }
+
     fn insert(&mut self, task: TaskKey, row: Row) {
-        self.bytes += row.bytes();
-        if !row.state.is_final() {
-            self.open += 1;
-            *self.open_of.entry(row.owner).or_default() += 1;
+        let (open, bytes) = (usize::from(!row.state.is_final()), row.bytes());
+        for usage in [&mut self.all, self.of.entry(row.owner).or_default()] {
+            usage.open += open;
+            usage.bytes += bytes;
         }
         self.of_owner.insert((row.owner, task));
         self.due.extend(row.state.due_at().map(|moment| (moment, task)));
@@ -272,14 +317,14 @@ impl Table {
 
     fn remove(&mut self, task: TaskKey) -> Option<Row> {
         let row = self.rows.remove(&task)?;
-        self.bytes -= row.bytes();
-        if !row.state.is_final() {
-            self.open -= 1;
-            if let Some(open) = self.open_of.get_mut(&row.owner) {
-                *open -= 1;
-                if *open == 0 {
-                    self.open_of.remove(&row.owner);
-                }
+        let (open, bytes) = (usize::from(!row.state.is_final()), row.bytes());
+        self.all.open -= open;
+        self.all.bytes -= bytes;
+        if let Some(usage) = self.of.get_mut(&row.owner) {
+            usage.open -= open;
+            usage.bytes -= bytes;
+            if *usage == Usage::default() {
+                self.of.remove(&row.owner);
             }
         }
         self.of_owner.remove(&(row.owner, task));

@@ -96,6 +96,46 @@ async fn bytes_are_limited_but_an_update_is_never_refused() {
     assert_eq!(store.bytes(), 0, "all is gone, without a sweep");
 }
 
+/// A store of 64 MiB, of which one owner has 16; what ends or is taken makes room.
+#[tokio::test]
+async fn one_owner_has_a_part_of_the_bytes() {
+    const QUARTER: usize = 4 << 20;
+    let (store, limits) = (store().0, TaskLimits::default());
+    let mut number = 0;
+    for (owner, expected) in [(0, 3), (1, 3), (2, 3), (0, 0), (3, 3), (4, 3), (5, 0)] {
+        let mut created = 0;
+        for _ in 0..5 {
+            number += 1;
+            let new =
+                NewTask::new(key(number), Owner::from_bytes([owner; 16]), vec![0; QUARTER]).with_ttl(KEEP);
+            match store.create(&new, &limits).await {
+                Ok(_) => created += 1,
+                refused => assert_full("a row", refused),
+            }
+        }
+        assert_eq!(created, expected, "{owner}");
+    }
+    assert!(store.bytes() <= 64 << 20, "{}", store.bytes());
+    // Messages count for the owner of their task.
+    assert_full("an answer", store.send(key(1), &vec![0; QUARTER], &limits).await);
+    assert_eq!(store.send(key(1), &[0; 1024], &limits).await.unwrap(), TaskSent::Queued);
+    assert_full("a second message", store.send(key(1), &vec![0; QUARTER], &limits).await);
+    assert_eq!(store.send(key(2), b"cancel", &limits).await.unwrap(), TaskSent::Queued);
+    // Room of one owner is not room of another, unless it is room of all.
+    let fence = granted(&store, key(1)).await;
+    store.update(&fence, &update(vec![], 1, TaskNext::Final(KEEP))).await.unwrap();
+    let again = |owner: u8, number| {
+        NewTask::new(key(number), Owner::from_bytes([owner; 16]), vec![0; QUARTER]).with_ttl(KEEP)
+    };
+    assert_full("of an owner who has most", store.create(&again(1, 101), &limits).await);
+    assert_eq!(store.create(&again(0, 102), &limits).await.unwrap(), TaskCreated::First);
+    assert_full("the rest is taken", store.create(&again(5, 103), &limits).await);
+    // A limit that is set.
+    let small = MemoryTasks::new().max_bytes_of_owner(10_000);
+    assert_full("a row", small.create(&task(1, vec![0; 10_000]), &limits).await);
+    assert_eq!(small.create(&task(1, vec![0; 9_000]), &limits).await.unwrap(), TaskCreated::First);
+}
+
 /// The one of many waiting tasks that got a message is found.
 #[tokio::test]
 async fn many_tasks_wait() {

@@ -18,6 +18,15 @@ use std::{
 struct NoBlobs {
     inner: Arc<dyn CallStore>,
     refuses: AtomicBool,
+    changes: Option<Change>,
+}
+
+/// A function that returns something in the place of a blob.
+type Change = fn(Vec<u8>) -> Result<Vec<u8>, StoreError>;
+
+fn no_blobs(changes: Option<Change>) -> (Arc<NoBlobs>, Arc<dyn CallStore>) {
+    let store = Arc::new(NoBlobs { inner: store().0, refuses: AtomicBool::new(false), changes });
+    (Arc::clone(&store), store)
 }
 
 impl CallStore for NoBlobs {
@@ -47,7 +56,10 @@ impl CallStore for NoBlobs {
         self.inner.put(blob, keep, owner)
     }
     fn get(&self, digest: BlobDigest) -> StoreFuture<'_, Option<Vec<u8>>> {
-        self.inner.get(digest)
+        Box::pin(async move {
+            let stored = self.inner.get(digest).await?;
+            stored.map(self.changes.unwrap_or(Ok)).transpose()
+        })
     }
     fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
         self.inner.sweep(limit)
@@ -139,8 +151,7 @@ async fn without_its_record(level: impl Fn(ServerBuilder) -> ServerBuilder) -> (
         }
         .boxed()
     });
-    let store = Arc::new(NoBlobs { inner: store().0, refuses: AtomicBool::new(false) });
-    let shared: Arc<dyn CallStore> = Arc::clone(&store) as Arc<dyn CallStore>;
+    let (store, shared) = no_blobs(None);
     let server =
         built(tool, &shared, |builder| level(builder.spill(true).limits(Limits::default().state(1000))));
     let mut call = ToolCall::new(json!({}));
@@ -167,4 +178,41 @@ async fn a_leg_whose_record_is_lost_does_not_ask_for_the_same_request_again() {
     assert_eq!(first["error"]["data"], json!({ "reason": "outcome_unknown", "done": ["charge"] }));
     assert_eq!(again["error"], first["error"]);
     assert_eq!(effects.runs("charge"), 1);
+}
+
+/// A record that was changed in the store can never come back: the client is not told to send its request again. A store that is down
+/// is another matter.
+#[tokio::test]
+async fn a_record_that_was_changed_in_the_store_is_refused_for_good() {
+    for (what, change, expected) in [
+        (
+            "the store finds another digest",
+            (|_| Err(StoreError::read(StoreErrorKind::Corrupt, "get", "another digest"))) as Change,
+            "invalid_request_state",
+        ),
+        (
+            "one bit",
+            |mut bytes| {
+                bytes[40] ^= 1;
+                Ok(bytes)
+            },
+            "invalid_request_state",
+        ),
+        ("nothing is left", |_| Ok(Vec::new()), "invalid_request_state"),
+        ("half is left", |bytes| Ok(bytes[..bytes.len() / 2].to_vec()), "invalid_request_state"),
+        ("no text", |bytes| Ok(vec![0xff; bytes.len()]), "invalid_request_state"),
+        ("the store is down", |_| Err(StoreError::read(StoreErrorKind::Unreachable, "get", "down")), "store"),
+        ("the store is slow", |_| Err(StoreError::read(StoreErrorKind::Timeout, "get", "slow")), "store"),
+    ] {
+        let effects = Effects::default();
+        let (_, store) = no_blobs(Some(change));
+        let server = built(large(&effects), &store, |builder| builder.spill(true));
+        let mut call = ToolCall::new(json!({}));
+        call.leg(&server, Value::Null).await;
+        for _ in 0..2 {
+            let reply = deliver(&call, &server, pick("mug")).await;
+            assert_eq!(reason(&reply), expected, "{what}: {reply}");
+        }
+        assert_eq!(effects.runs("part"), 30, "{what}");
+    }
 }

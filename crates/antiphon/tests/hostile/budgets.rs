@@ -7,7 +7,7 @@ use crate::common::{
     lines, meta, post, request, with,
 };
 use antiphon::{
-    serve::http::{HttpOptions, HttpService, PeerAddress},
+    serve::http::{HttpOptions, HttpService, PeerAddress, ReplyBody},
     server::{Limits, Server},
 };
 use bytes::Bytes;
@@ -321,5 +321,60 @@ async fn the_share_of_named_callers_is_a_setting() {
             }
         }
         assert_eq!(held.len(), expected, "{share} %");
+    }
+}
+
+const BERT: From = (None, Some("bert@app"));
+
+/// Opens a subscription, and returns its response after the acknowledgement; `None` if the server is busy.
+async fn subscribed(service: &HttpService, caller: From, filter: &Value) -> Option<ReplyBody> {
+    let listen = request(1, "subscriptions/listen", json!({ "notifications": filter }));
+    let request = from(caller, post::correct(&listen).map(Full::new));
+    let response = tower_service::Service::call(&mut service.clone(), request).await.unwrap();
+    let mut body = response.into_body();
+    let first = soon(body.frame()).await.unwrap().unwrap().into_data().unwrap();
+    let is_open = first.starts_with(b"data: ");
+    assert!(is_open || String::from_utf8_lossy(&first).contains(r#""reason":"busy""#), "{first:?}");
+    is_open.then_some(body)
+}
+
+/// A server with eight subscriptions, or with resources for eight of them.
+#[tokio::test]
+async fn subscriptions_leave_places_for_named_callers() {
+    let (one, other): (From, From) = ((Some("203.0.113.1"), None), (Some("203.0.113.2"), None));
+    let uri = format!("test://{}", "x".repeat(81));
+    type Change = fn(Limits) -> Limits;
+    let places: Change = |limits| limits.subscriptions(8);
+    let bytes: Change = |limits| limits.all_subscription_uri_bytes(8 * (512 + 88));
+    for (what, limits, filter) in [
+        ("places", places, json!({"toolsListChanged": true})),
+        ("places of subscriptions to nothing", places, json!({})),
+        ("resources", bytes, json!({"resourceSubscriptions": [uri]})),
+        (
+            "resources beside lists",
+            bytes,
+            json!({"promptsListChanged": true, "resourceSubscriptions": [uri]}),
+        ),
+    ] {
+        let limits = limits(Limits::default());
+        let server = fixture(|builder| {
+            builder.limits(limits).bind_principal(by_header).list_changed(true).resource_updates(true)
+        })
+        .server;
+        let service = HttpService::new(server.clone(), HttpOptions::default());
+        for _ in 0..2 {
+            let mut open = Vec::new();
+            for (caller, expected) in
+                [(one, 2), (other, 2), (NOBODY, 2), (NOBODY, 0), (ANNA, 2), (ANNA, 0), (BERT, 0)]
+            {
+                let before = open.len();
+                for _ in 0..9 {
+                    open.extend(subscribed(&service, caller, &filter).await);
+                }
+                assert_eq!(open.len() - before, expected, "{what}: {caller:?}");
+            }
+            drop(open);
+            assert_eq!(number(&server, "subscriptions"), 0, "{what}");
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::http::{SHORT, hold, options, running};
 use crate::common::{
+    by_header, fixture,
     gate::{HoldMode, soon},
-    leak_check::load,
+    leak_check::{LeakCheck, load},
     post::correct,
     request,
-    socket::{Client, Running, serve, text},
+    socket::{Client, Running, serve, serve_this, text},
 };
 use antiphon::{serve::http::HttpOptions, server::Limits};
 use bytes::Bytes;
@@ -444,6 +445,59 @@ async fn a_stream_over_a_limit_is_refused() {
         }
     }
     assert!(running.gate.is_quiet());
+}
+
+/// Streams that stay open leave a quarter to callers with a principal, of whom each may have a quarter.
+#[tokio::test]
+async fn anonymous_streams_leave_places_for_named_callers() {
+    let server = fixture(|builder| builder.bind_principal(by_header).list_changed(true)).server;
+    let running = serve_this(server.clone(), HttpOptions::default().connections(400)).await;
+    let census = LeakCheck::of(&server);
+    let mut connections = Vec::new();
+    for _ in 0..6 {
+        connections.push(connect(&running).await);
+    }
+    let listen = request(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut open = Vec::new();
+    for (at, user, sent, expected) in [
+        (0, None, 100, 100),
+        (1, None, 100, 100),
+        (2, None, 100, 100),
+        (3, None, 5, 0),
+        (3, Some("anna@app"), 99, 99),
+        (4, Some("anna@app"), 3, 1),
+        // All 400 are taken.
+        (5, Some("bert@app"), 3, 0),
+    ] {
+        let before = open.len();
+        for _ in 0..sent {
+            let mut request = post_of(&listen);
+            if let Some(user) = user {
+                request.headers_mut().insert("x-user", user.parse().unwrap());
+            }
+            let (status, headers, body) = send(&mut connections[at].0, request).await;
+            match status {
+                200 => open.push(body),
+                status => assert_eq!((status, &headers["retry-after"]), (503, &"1".parse().unwrap())),
+            }
+        }
+        assert_eq!(open.len() - before, expected, "{at} {user:?}");
+    }
+    // The places are free again with their streams.
+    drop(open);
+    let mut request = post_of(&echo(1, "x"));
+    request.headers_mut().insert("x-user", "bert@app".parse().unwrap());
+    soon(async {
+        while send(&mut connections[5].0, request.clone()).await.0 != 200 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    for (client, connection) in connections {
+        drop(client);
+        connection.abort();
+    }
+    census.is_back("streams").await;
 }
 
 /// A client that does not allow the server to send the response loses the request, and not its connection.

@@ -109,6 +109,37 @@ async fn the_preflight_of_an_allowed_page_lists_methods_and_headers() {
     }
 }
 
+/// A preflight has no token: 64 of its names are read, wherever they stand.
+#[tokio::test]
+async fn a_preflight_with_many_names_costs_little() {
+    let service = HttpService::new(server(), for_page());
+    let number = |number: usize| format!("mcp-{number:03x}");
+    let many: Vec<String> = (0..3900).map(number).collect();
+    let lines: Vec<String> = many.chunks(60).map(|names| names.join(",")).collect();
+    let of = |names: &[&str], times: usize| vec![vec![names.join(","); times].join(",")];
+    let first = |count: usize| many.iter().take(count).cloned().collect::<Vec<_>>();
+    for (what, asked, allowed) in [
+        ("one line", vec![many.join(",")], first(64)),
+        ("many lines", lines, first(64)),
+        ("as many as are read", vec![first(64).join(", ")], first(64)),
+        ("one name again and again", of(&["mcp-a"], 5000), vec!["mcp-a".to_owned()]),
+        ("names behind others", of(&[&of(&["x"], 63)[0], "mcp-a", "mcp-b"], 1), vec!["mcp-a".to_owned()]),
+        ("commas before a name", vec![",".repeat(64) + "mcp-a"], vec![]),
+        (
+            "long names",
+            vec![first(70).iter().map(|name| name.clone() + &"x".repeat(400)).collect::<Vec<_>>().join(",")],
+            first(64).iter().map(|name| name.clone() + &"x".repeat(400)).collect(),
+        ),
+    ] {
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        let got = post(&service, preflight(&[("access-control-request-headers", &asked)])).await;
+        let expected: Vec<&str> =
+            REQUEST_HEADERS.split(", ").chain(allowed.iter().map(String::as_str)).collect();
+        assert_eq!(got.status, 204, "{what}");
+        assert_eq!(header(&got, "access-control-allow-headers"), Some(expected.join(", ")), "{what}");
+    }
+}
+
 /// No token is read, and no handler or session begins: a preflight has none.
 #[tokio::test]
 async fn a_preflight_needs_no_token() {

@@ -154,7 +154,7 @@ async fn calls_go_on_while_keys_rotate() {
                 _ => assert_eq!(file.retire(Duration::from_secs(86_400), now + 86_461), Ok(1)),
             });
             for watch in &mut watches {
-                watch.load().unwrap();
+                watch.load().await.unwrap();
                 load.goes_on().await;
             }
         }
@@ -184,7 +184,7 @@ async fn a_file_that_cannot_be_used_changes_nothing() {
     let file = KeyFileOnDisk::new(&text_of(7));
     let fixture = fixture(|builder| builder);
     let mut watch = fixture.server.watch_keys(file.path());
-    watch.load().unwrap();
+    watch.load().await.unwrap();
     let retry = asked(&fixture.server).await;
     for (text, text_of_error, text_of_cause) in [
         ("", "the keys are not valid", "no key given"),
@@ -193,14 +193,68 @@ async fn a_file_that_cannot_be_used_changes_nothing() {
         (&*format!("{} min_iat=2040-01-01T00:00:00Z", text_of(7)), "the sealing key opens tokens", ""),
     ] {
         file.write(text);
-        let error = watch.load().unwrap_err();
+        let error = watch.load().await.unwrap_err();
         assert!(error.to_string().starts_with(text_of_error), "{error}");
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
         assert!(cause.starts_with(text_of_cause), "{cause}");
     }
     fs::remove_file(file.path()).unwrap();
-    assert_eq!(watch.load().unwrap_err().to_string(), "the key file cannot be read");
+    assert_eq!(watch.load().await.unwrap_err().to_string(), "the key file cannot be read");
     assert!(is_done(&answered(&fixture.server, &retry).await));
+}
+
+/// Nothing else is read: a pipe has no end, and to open it is to wait for its writer.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn only_a_regular_file_of_a_megabyte_is_read() {
+    let not_regular = "not a regular file";
+    for (what, cause) in [
+        ("a pipe", not_regular),
+        ("a link to a pipe", not_regular),
+        ("a folder", not_regular),
+        ("a device", not_regular),
+        ("a socket", not_regular),
+        ("1 MiB and a byte", "the file is longer than 1 MiB"),
+        ("300 MiB", "the file is longer than 1 MiB"),
+        ("1 MiB", ""),
+    ] {
+        let file = KeyFileOnDisk::new(&text_of(7));
+        let fixture = fixture(|builder| builder);
+        let retry = asked(&fixture.server).await;
+        let mut watch = fixture.server.watch_keys(file.path());
+        watch.load().await.unwrap();
+        let (path, beside) = (&file.path(), file.path().with_extension("pipe"));
+        let pipe = |path: &std::path::Path| {
+            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        };
+        let padded = |length: usize| text_of(9) + "\n#" + &"x".repeat(length - text_of(9).len() - 2);
+        fs::remove_file(path).unwrap();
+        match what {
+            "a pipe" => pipe(path),
+            "a link to a pipe" => {
+                pipe(&beside);
+                std::os::unix::fs::symlink(&beside, path).unwrap();
+            }
+            "a folder" => fs::create_dir(path).unwrap(),
+            "a device" => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+            "a socket" => drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+            "300 MiB" => fs::File::create(path).unwrap().set_len(300 << 20).unwrap(),
+            "1 MiB" => fs::write(path, padded(1 << 20)).unwrap(),
+            _ => fs::write(path, padded((1 << 20) + 1)).unwrap(),
+        }
+        for by_signal in [false, true] {
+            let loaded = match by_signal {
+                false => watch.changed().await.unwrap(),
+                true => watch.load().await,
+            };
+            let error = loaded.err().map(|error| error.source().map(ToString::to_string));
+            assert_eq!(error.flatten().unwrap_or_default(), cause, "{what}");
+        }
+        // The keys stay as they were, unless there are new ones.
+        assert_eq!(is_done(&answered(&fixture.server, &retry).await), !cause.is_empty(), "{what}");
+        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_dir(path);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,6 +171,52 @@ async fn one_caller_leaves_room_for_others() {
     anna.task("wait", json!({})).await;
 }
 
+/// Waits for ever, with a text.
+#[tool(task = "required")]
+async fn wait_with(text: String) -> String {
+    std::future::pending::<()>().await;
+    text
+}
+
+/// The tasks in memory of all anonymous callers have a quarter of the bytes, and those of one principal have as much.
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_one_caller_leave_room_for_others() {
+    // The defaults, divided by 64: tests seal slowly.
+    let store = MemoryTasks::new().max_bytes(1 << 20).max_bytes_of_owner(1 << 18);
+    let client = client(|server| server.task_store(Arc::new(store)).tool(wait_with).tool(wait));
+    let long = || json!({"text": "x".repeat(1 << 14)});
+    let mut ids = Vec::new();
+    for (user, expected) in [
+        (None, 10),
+        (Some("anna"), 10),
+        (Some("bert"), 10),
+        (Some("cora"), 10),
+        // The rest of all.
+        (Some("dora"), 1),
+        (None, 0),
+    ] {
+        let of_user = user.map_or_else(|| TaskClient::of(client.server.clone()), |user| client.user(user));
+        let mut created = 0;
+        for _ in 0..14 {
+            let reply = of_user.call("wait_with", long()).await;
+            match reply["result"]["taskId"].as_str() {
+                Some(id) => {
+                    created += 1;
+                    ids.push((user, id.to_owned()));
+                }
+                None => assert_eq!(reply["error"]["data"]["reason"], "busy", "{reply}"),
+            }
+        }
+        assert_eq!(created, expected, "{user:?}");
+    }
+    // A full memory takes a cancellation.
+    for (user, id) in ids {
+        let of_user = user.map_or_else(|| TaskClient::of(client.server.clone()), |user| client.user(user));
+        of_user.cancel(&id).await;
+        of_user.status(&id, "cancelled").await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_queue_of_a_task_is_bounded() {
     for (limits, answer) in [

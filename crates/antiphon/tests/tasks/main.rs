@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod approvers;
 mod asks;
 mod awaits;
 mod bounds;
@@ -19,6 +20,7 @@ mod client;
 mod creation;
 mod draft_view;
 mod duplicate_names;
+mod held;
 mod http;
 mod kept;
 mod large_records;

@@ -13,6 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 const REQUEST_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
                                mcp-session-id, last-event-id";
 
+/// The number of names of a preflight that are read. A preflight has no token, so its work is bounded.
+const MAX_NAMES: usize = 64;
+
 /// The seconds for which a browser may remember a preflight. It is the maximum in Chromium. Each request is checked
 /// again, so an origin that is no longer allowed is rejected at once.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
@@ -57,12 +60,13 @@ fn preflight_response(asked: &HeaderMap, has_sessions: bool) -> Response<ReplyBo
 fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
     let named = asked.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
     let named = named.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let mut allowed = REQUEST_HEADERS.to_owned();
-    for name in named.filter_map(|name| name.trim().parse::<HeaderName>().ok()) {
-        if name.as_str().starts_with("mcp-") && !allowed.split(", ").any(|known| known == name.as_str()) {
-            allowed.push_str(", ");
-            allowed.push_str(name.as_str());
+    let is_listed = |name: &HeaderName| REQUEST_HEADERS.split(", ").any(|listed| listed == name.as_str());
+    let mut more: Vec<HeaderName> = Vec::new();
+    for name in named.take(MAX_NAMES).filter_map(|name| name.trim().parse::<HeaderName>().ok()) {
+        if name.as_str().starts_with("mcp-") && !is_listed(&name) && !more.contains(&name) {
+            more.push(name);
         }
     }
+    let allowed = more.iter().fold(REQUEST_HEADERS.to_owned(), |all, name| all + ", " + name.as_str());
     HeaderValue::from_str(&allowed).unwrap_or(HeaderValue::from_static(REQUEST_HEADERS))
 }

@@ -6,7 +6,9 @@ use crate::{
     outbox::MAX_ALL_BYTES,
     quota::request_budget::UNCOUNTED,
     serve::http::{HttpOptions, connection::LARGE_HEADS, reply::REUSED_FIELDS},
+    session::session::TASKS,
 };
+use antiphon_store::{MemoryTasks, TaskKey};
 use std::path::Path;
 
 const KIB: usize = 1024;
@@ -27,8 +29,8 @@ fn parts() -> Vec<(&'static str, usize)> {
         ("large heads", LARGE_HEADS * (http.max_head + 16 * KIB)),
         ("header maps of connections", http.connections * HEADER_MAP),
         ("short requests", http.connections * UNCOUNTED),
-        // The text, and the arguments that are decoded from it.
-        ("long requests", 2 * limits.request_bytes),
+        // The text, and the arguments that are decoded from it; a task for a subscription, and its copy on the way out.
+        ("long requests, and tasks that are sent", 2 * limits.request_bytes),
         ("heads of requests in sessions", limits.session_handlers * 32 * KIB),
         ("records of calls in sessions", limits.session_handlers * limits.state),
         ("clients of sessions", limits.sessions * CLIENT_INFO),
@@ -36,6 +38,8 @@ fn parts() -> Vec<(&'static str, usize)> {
         ("messages before replies", MAX_ALL_BYTES),
         // In the subscription, in the registry, and in a notification.
         ("URIs of subscriptions", 3 * limits.all_subscription_uri_bytes),
+        ("tasks in memory", MemoryTasks::DEFAULT_MAX_BYTES),
+        ("names of tasks in sessions", limits.sessions * TASKS * size_of::<TaskKey>()),
     ]
 }
 

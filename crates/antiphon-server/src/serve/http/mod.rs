@@ -22,6 +22,7 @@ mod serve;
 mod service;
 mod session_options;
 mod status;
+mod stream_place;
 
 pub use crate::PeerAddress;
 pub use body::ReplyBody;

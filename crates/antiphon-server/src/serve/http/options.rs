@@ -27,6 +27,8 @@ pub struct HttpOptions {
     hosts: Vec<String>,
     /// The origins of other hosts whose pages may use the endpoint.
     pub(crate) origins: AllowedOrigins,
+    /// The names that were to be allowed, and that no request has.
+    ineffective: Vec<String>,
 }
 
 impl Default for HttpOptions {
@@ -48,6 +50,7 @@ impl Default for HttpOptions {
             any_host: false,
             hosts: Vec::new(),
             origins: AllowedOrigins::default(),
+            ineffective: Vec::new(),
         }
     }
 }
@@ -75,6 +78,13 @@ impl HttpOptions {
     /// page could reach a local server by DNS rebinding.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
+        if !is_host(host) {
+            tracing::warn!(
+                ?host,
+                "allow_host: no request has this host: a name or an address, perhaps with a port"
+            );
+            self.ineffective.push(host.to_owned());
+        }
         self.hosts.push(host.to_ascii_lowercase());
         self
     }
@@ -91,8 +101,17 @@ impl HttpOptions {
     /// no origins: they are ignored with a warning. The chapter `browsers` of the guide has the details.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
-        self.origins.add(origin);
+        if !self.origins.add(origin) {
+            self.ineffective.push(origin.to_owned());
+        }
         self
+    }
+
+    /// Returns the texts that were passed to [`allow_host`](Self::allow_host) and [`allow_origin`](Self::allow_origin) and
+    /// have no effect, because no request has such a host or origin: `*`, `null`, a URL with a path. For a program that does
+    /// not start with a wrong setting.
+    pub fn ineffective_names(&self) -> &[String] {
+        &self.ineffective
     }
 
     /// Requires an access token for every request, and serves the metadata that names its authorization servers. Default: no
@@ -195,7 +214,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the maximum number of bytes of events that all legacy sessions store together. Default: 64 MiB. Beyond it each
+    /// Sets the maximum number of bytes of events that all legacy sessions store together. Default: 32 MiB. Beyond it each
     /// stores only the events that a connected client has not yet read.
     #[must_use]
     pub fn all_session_events(mut self, bytes: usize) -> Self {
@@ -262,6 +281,17 @@ fn is_loopback(host: &str) -> bool {
         || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Returns whether a `Host` header may have this text: a name or an address, perhaps with a port.
+fn is_host(text: &str) -> bool {
+    let host = without_port(text);
+    let is_address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|address| address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()));
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+    is_address || (is_name && !host.is_empty())
+}
+
 /// `example.com` of `example.com:80`, `[::1]` of `[::1]:80`.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
@@ -310,6 +340,34 @@ mod tests {
             (&any, "https://evil.example.com", false),
         ] {
             assert_eq!(options.knows_origin(&HeaderValue::from_static(origin)), known, "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_request_has_is_ineffective() {
+        let host: fn(HttpOptions, &str) -> HttpOptions = HttpOptions::allow_host;
+        let origin: fn(HttpOptions, &str) -> HttpOptions = HttpOptions::allow_origin;
+        for (allow, name, is_effective) in [
+            (origin, "https://app.example.com", true),
+            (origin, "*", false),
+            (origin, "null", false),
+            (origin, "https://*.example.com", false),
+            (origin, "app.example.com/page", false),
+            (host, "mcp.example.com", true),
+            (host, "mcp_1.example.com:8443", true),
+            (host, "[2001:db8::1]:80", true),
+            (host, "203.0.113.1", true),
+            (host, "", false),
+            (host, "*", false),
+            (host, "*.example.com", false),
+            (host, "https://mcp.example.com", false),
+            (host, "mcp.example.com/mcp", false),
+            (host, "mcp.example.com ", false),
+            (host, "mcp.example.com,other.example.com", false),
+        ] {
+            let options = allow(HttpOptions::default(), name);
+            let expected: &[&str] = if is_effective { &[] } else { &[name] };
+            assert_eq!(options.ineffective_names(), expected, "{name:?}");
         }
     }
 }

@@ -18,16 +18,19 @@ pub(crate) struct AllowedOrigins(Vec<HeaderValue>);
 pub(crate) struct AllowedOrigin(usize);
 
 impl AllowedOrigins {
-    /// Adds an origin. A text that no page has as its origin is left out, with a warning.
-    pub(crate) fn add(&mut self, origin: &str) {
-        match as_browsers_write_it(origin).and_then(|origin| HeaderValue::from_str(&origin).ok()) {
-            Some(origin) => self.0.push(origin),
-            None => tracing::warn!(
+    /// Adds an origin. A text that no page has as its origin is left out, with a warning; then the result is false.
+    pub(crate) fn add(&mut self, origin: &str) -> bool {
+        let written = as_browsers_write_it(origin).and_then(|origin| HeaderValue::from_str(&origin).ok());
+        if written.is_none() {
+            tracing::warn!(
                 ?origin,
                 "allow_origin: not the origin of a web page, and ignored: scheme, host and port, such as \
                  https://app.example.com"
-            ),
+            );
         }
+        let is_origin = written.is_some();
+        self.0.extend(written);
+        is_origin
     }
 
     /// Returns the allowed origin that is equal to this one, but for the case of letters.

@@ -20,10 +20,11 @@ use crate::{
         rejection::Rejection,
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
+        stream_place::StreamPlace,
     },
 };
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, Request, Response, Version, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use http_body::Body;
 use std::{
     convert::Infallible,
@@ -130,6 +131,10 @@ impl<S: MessageService> HttpService<S> {
         &self.shared.options
     }
 
+    pub(crate) fn budget(&self) -> &RequestBudget {
+        &self.shared.budget
+    }
+
     /// Returns the response to a request that is not for the protocol, from its head alone: the health route, the
     /// metadata of the resource, a preflight. `None` if the request passes the checks of its head.
     fn reply_to_head(&self, parts: &Parts) -> Result<Option<Response<ReplyBody>>, Rejection> {
@@ -215,6 +220,12 @@ impl<S: MessageService> HttpService<S> {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
             }
         };
+        // A request of HTTP/2 has a place among all of them; now its caller is known.
+        if let Some(place) = parts.extensions.get::<Arc<StreamPlace>>()
+            && !place.assign(budget.account(&authorized.caller(parts)))
+        {
+            return HttpReply::Rejection(too_many_streams(!body.is_end_stream()));
+        }
         if let Some(legacy) = legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(parts, authorized);
         }
@@ -273,6 +284,11 @@ impl<S: MessageService> HttpService<S> {
             }
         }
     }
+}
+
+fn too_many_streams(unread: bool) -> Rejection {
+    let text = "The server has too many requests over HTTP/2 now: try again in a second";
+    Rejection { unread, retry_after: Some("1"), ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text) }
 }
 
 /// Takes the head of a request.

@@ -29,7 +29,7 @@ impl Default for SessionOptions {
             idle: Duration::from_secs(30 * 60),
             retry: Duration::from_secs(1),
             prefix: String::new(),
-            limits: EventLimits { events: 256, bytes: 1024 * 1024, all_bytes: 64 * 1024 * 1024 },
+            limits: EventLimits { events: 256, bytes: 1024 * 1024, all_bytes: 32 * 1024 * 1024 },
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::{
     message_service::MessageService,
+    quota::QuotaLimits,
     serve::http::{
         HttpService,
         connection::{
@@ -13,6 +14,7 @@ use crate::{
             table::Connection,
             until::Until,
         },
+        stream_place::StreamPlace,
     },
 };
 use http::{Request, Response, header};
@@ -79,13 +81,14 @@ where
         Ok(Ok(false)) => return Some(stream),
         Ok(Err(_)) | Err(_) => return None,
     }
-    let options = service.options();
+    let (options, limits) = (service.options(), stream_limits(service));
     let tasks = StreamTasks { streams: Arc::default(), write_timeout: options.write_timeout };
     let _tasks_end = AbortOnDrop(Arc::clone(&tasks.streams));
     let service = StreamService {
         service: ConnectionService::new(service.clone(), until.connection()),
         connection: Arc::clone(until.connection()),
         streams: Arc::clone(&tasks.streams),
+        limits,
     };
     let connection = http2::Builder::new(tasks)
         .timer(TokioTimer::new())
@@ -104,11 +107,21 @@ where
     None
 }
 
+/// Returns the limits of the streams of all connections: as many as there may be connections. One address may have as many of
+/// them as connections, and one principal a quarter; a single connection may always use all of its own.
+fn stream_limits<S: MessageService>(service: &HttpService<S>) -> QuotaLimits {
+    let (options, own) = (service.options(), STREAMS as usize);
+    let all = options.connections.max(own);
+    let limits = service.budget().limits_of(all, (all / 4).max(own), options.address_connections().max(own));
+    QuotaLimits { anonymous: limits.anonymous.max(own), ..limits }
+}
+
 /// The endpoint of one HTTP/2 connection.
 struct StreamService<S: MessageService> {
     service: ConnectionService<S>,
     connection: Arc<Connection>,
     streams: Arc<Streams>,
+    limits: QuotaLimits,
 }
 
 impl<S: MessageService> Service<Request<Incoming>> for StreamService<S> {
@@ -116,8 +129,16 @@ impl<S: MessageService> Service<Request<Incoming>> for StreamService<S> {
     type Error = Infallible;
     type Future = StreamExchange<S>;
 
-    fn call(&self, request: Request<Incoming>) -> StreamExchange<S> {
-        let Some(stream) = Stream::begin(&self.connection) else { return StreamExchange { exchange: None } };
+    fn call(&self, mut request: Request<Incoming>) -> StreamExchange<S> {
+        let Some(place) = self.connection.begin_stream(self.limits) else {
+            return StreamExchange { exchange: None };
+        };
+        request.extensions_mut().insert(Arc::clone(&place));
+        let stream = Arc::new(Stream {
+            connection: Arc::clone(&self.connection),
+            _place: place,
+            waits_since: Mutex::default(),
+        });
         // hyper passes the future of this request to the executor before it calls the service again.
         *lock(&self.streams.begun) = Some(Arc::clone(&stream));
         StreamExchange { exchange: Some((self.service.call(request), stream)) }
@@ -128,17 +149,12 @@ impl<S: MessageService> Service<Request<Incoming>> for StreamService<S> {
 #[derive(Debug)]
 struct Stream {
     connection: Arc<Connection>,
+    _place: Arc<StreamPlace>,
     /// The time at which a piece of the response was ready, until the client allows the next.
     waits_since: Mutex<Option<Instant>>,
 }
 
 impl Stream {
-    /// Returns `None` if there are too many streams on all connections.
-    fn begin(connection: &Arc<Connection>) -> Option<Arc<Self>> {
-        let begun = || Arc::new(Self { connection: Arc::clone(connection), waits_since: Mutex::default() });
-        connection.begin_stream(STREAMS as usize).then(begun)
-    }
-
     /// Waits until the client has not read for this time.
     async fn is_stalled(&self, limit: Duration) {
         loop {
@@ -149,12 +165,6 @@ impl Stream {
             }
             sleep_until(until).await;
         }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.connection.end_stream();
     }
 }
 

@@ -2,7 +2,11 @@
 
 #![cfg_attr(not(feature = "http2"), allow(dead_code, reason = "the rest is for HTTP/2"))]
 
-use crate::PeerAddress;
+use crate::{
+    PeerAddress,
+    quota::{Quota, QuotaLimits},
+    serve::http::stream_place::StreamPlace,
+};
 use futures_util::task::AtomicWaker;
 use std::{
     collections::HashMap,
@@ -40,7 +44,7 @@ pub(crate) struct ConnectionTable {
     changed: Notify,
     large_heads: AtomicUsize,
     /// The requests of all HTTP/2 connections.
-    streams: AtomicUsize,
+    streams: Arc<Quota>,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +108,7 @@ impl ConnectionTable {
             is_awaited: AtomicBool::new(false),
             changed: Notify::new(),
             large_heads: AtomicUsize::new(0),
-            streams: AtomicUsize::new(0),
+            streams: Arc::default(),
         })
     }
 
@@ -236,19 +240,9 @@ impl Connection {
         (before & EVICTED == 0).then_some(guard)
     }
 
-    /// Counts a request of HTTP/2. Returns false if all HTTP/2 connections together have as many requests as there may be
-    /// connections, and at least as many as one connection may have.
-    pub(crate) fn begin_stream(&self, per_connection: usize) -> bool {
-        let limit = self.table.limit.max(per_connection);
-        if self.table.streams.fetch_add(1, Ordering::Relaxed) < limit {
-            return true;
-        }
-        self.end_stream();
-        false
-    }
-
-    pub(crate) fn end_stream(&self) {
-        self.table.streams.fetch_sub(1, Ordering::Relaxed);
+    /// Returns a place for a request of HTTP/2, unless all of them are taken.
+    pub(crate) fn begin_stream(&self, limits: QuotaLimits) -> Option<Arc<StreamPlace>> {
+        StreamPlace::take(&self.table.streams, limits).map(Arc::new)
     }
 
     fn is_idle(&self) -> bool {
