@@ -13,7 +13,7 @@ use std::{fmt, sync::Arc, time::SystemTime};
 #[derive(Clone)]
 pub struct ServerSession {
     server: Server,
-    session: Session,
+    pub(crate) session: Session,
 }
 
 /// A snapshot of the tools, prompts and resources that a [`Server`] offers.

@@ -14,6 +14,8 @@ pub struct Observations {
     pub(super) failed: bool,
     /// The new step that a dry run reached.
     pub would_run: Option<Arc<str>>,
+    /// The steps that wait for the next leg because this one has no state yet.
+    pub anchored: Vec<Arc<str>>,
     /// The questions and steps that were dropped before they resolved, although the leg continued.
     pub dropped: Vec<(EntryKind, Arc<str>)>,
     /// The steps that were dropped while they ran.

@@ -192,6 +192,7 @@ impl Leg {
         }
         if self.setup.anchor && self.setup.delivery == Delivery::NextLeg {
             // The step runs in the next leg, whose state tells it from a second delivery of the same request.
+            self.observations.anchored.push(path);
             self.set_phase(id, StepPhase::Anchored);
             self.anchored += 1;
             self.register(id, waker);

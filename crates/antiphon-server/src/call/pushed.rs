@@ -126,7 +126,8 @@ impl<'f> PushedAsks<'f> {
             None => self.pushed.wait,
         };
         let Pushed { session, outbox, scopes, .. } = self.pushed;
-        let question = Question { request: &request, elicitation_id: id.as_deref(), related_task: None };
+        let (elicitation_id, related_task) = (id.as_deref(), None);
+        let question = Question { key: &path, request: &request, elicitation_id, related_task };
         let outbound =
             OutboundRequest::send(session, outbox, scopes, &question, wait).map_err(StopReason::Author)?;
         Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })

@@ -152,6 +152,8 @@ impl<'a> ReplayRun<'a> {
                 match (stop, &again.observations.would_run) {
                     // A leg that was cut short may reach this step later.
                     (_, Some(_)) if left.observations.ended_early => {}
+                    // The leg ended in front of it, because the step runs in the next leg.
+                    (_, Some(step)) if left.observations.anchored.contains(step) => {}
                     (_, Some(step)) => self.report(ReplayFault::StepAdded, step),
                     (StopReason::Panicked(_), None) => self.report(ReplayFault::Panicked, ""),
                     (StopReason::Diverged { path, .. }, None) => self.report(ReplayFault::Diverged, &path),

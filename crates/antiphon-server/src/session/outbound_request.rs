@@ -38,6 +38,8 @@ pub(crate) enum AskEnd {
 
 /// A question to send.
 pub(crate) struct Question<'a> {
+    /// The key of the question in its call.
+    pub(crate) key: &'a str,
     pub(crate) request: &'a InputRequest,
     /// The id of a URL.
     pub(crate) elicitation_id: Option<&'a str>,
@@ -80,8 +82,8 @@ impl OutboundRequest {
         question: &Question<'_>,
         wait: AnswerTimeout,
     ) -> Result<Self, String> {
-        let &Question { request, elicitation_id, related_task } = question;
-        let mut outbound = session.begin_request(outbox, scopes, wait);
+        let &Question { key, request, elicitation_id, related_task } = question;
+        let mut outbound = session.begin_request(outbox, scopes, key, wait);
         let ask = LegacyAsk { request, version: session.version(), elicitation_id };
         let id = RequestId::from(outbound.id);
         let written = match related_task {
@@ -131,6 +133,7 @@ impl Session {
         &self,
         outbox: &Outbox,
         scopes: &[String],
+        key: &str,
         wait: AnswerTimeout,
     ) -> OutboundRequest {
         let (answer, arrival) = oneshot::channel();
@@ -139,8 +142,8 @@ impl Session {
         let id = state.last_id;
         // Otherwise the answer is dropped here, and its request ends as one of a session that is over.
         if !state.asks_ended {
-            let (outbox, scopes) = (outbox.clone(), scopes.to_vec());
-            state.pending.insert(id, PendingRequest { answer, outbox, scopes, progress: None });
+            let (outbox, scopes, key) = (outbox.clone(), scopes.to_vec(), key.to_owned());
+            state.pending.insert(id, PendingRequest { answer, outbox, scopes, key, progress: None });
         }
         drop(state);
         OutboundRequest::new(self.clone(), id, arrival, wait)

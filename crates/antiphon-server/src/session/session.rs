@@ -87,6 +87,8 @@ pub(crate) struct PendingRequest {
     pub(crate) outbox: Outbox,
     /// The scopes that the sender of the answer must have, the same as for the call.
     pub(crate) scopes: Vec<String>,
+    /// The key of the question, which the client does not receive. The test bench reads it.
+    pub(crate) key: String,
     /// The last progress that the client reported, with its time.
     pub(crate) progress: Option<(f64, Instant)>,
 }
@@ -115,6 +117,11 @@ impl Session {
                 self.0.version.has_multiple_choice() || !requested_schema.fields().iter().any(is_list);
         }
         asks.missing(request.needs())
+    }
+
+    /// Returns the key of the question that was sent as this request, and has no answer yet.
+    pub(crate) fn key_of(&self, id: u64) -> Option<String> {
+        self.state().pending.get(&id).map(|pending| pending.key.clone())
     }
 
     /// Returns a key that no other session has.

@@ -99,8 +99,8 @@ impl<'a> PushedQuestions<'a> {
         let is_url = matches!(request, InputRequest::Elicit(elicit) if elicit.is_url());
         let named = || given.map_or_else(|| format!("{task}.{}", asked.key()), ToOwned::to_owned);
         let elicitation_id = is_url.then(named);
-        let question =
-            Question { request, elicitation_id: elicitation_id.as_deref(), related_task: Some(&task) };
+        let (elicitation_id, related_task) = (elicitation_id.as_deref(), Some(task.as_str()));
+        let question = Question { key: asked.key(), request, elicitation_id, related_task };
         match OutboundRequest::send(self.session, self.outbox, &self.scopes, &question, self.wait) {
             Ok(outbound) => self.sent.push(SentQuestion { outbound: Some(outbound), asked }),
             Err(fault) => {

@@ -22,6 +22,7 @@ use crate::check;
 use crate::claim::{Claim, ClaimRequest, Fence};
 use crate::clock::{Micros, StoreClock};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::identity::StoreIdentity;
 use crate::key::{CallKey, Owner};
 use crate::row::{Operation, Reply};
 use crate::step::{Appended, StepRecord};
@@ -38,6 +39,7 @@ pub struct MemoryStore {
     limits: MemoryLimits,
     clock: StoreClock,
     tasks: Arc<MemoryTasks>,
+    identity: StoreIdentity,
 }
 
 impl Default for MemoryStore {
@@ -52,7 +54,8 @@ impl MemoryStore {
     pub fn new() -> Self {
         let clock = StoreClock::monotonic();
         let tasks = Arc::new(MemoryTasks::new().clock(clock.clone()));
-        Self { table: Mutex::default(), limits: MemoryLimits::default(), clock, tasks }
+        let (table, limits, identity) = (Mutex::default(), MemoryLimits::default(), StoreIdentity::new());
+        Self { table, limits, clock, tasks, identity }
     }
 
     /// Sets the limits.
@@ -190,6 +193,10 @@ impl CallStore for MemoryStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Process
+    }
+
+    fn identity(&self) -> Option<StoreIdentity> {
+        Some(self.identity)
     }
 
     fn tasks(&self) -> Option<Arc<dyn TaskStore>> {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::clock_hold::ClockHold;
 use super::error::{kind, rolled_back};
 use super::options::SqliteOptions;
 use super::rows::Rows;
@@ -54,6 +55,8 @@ struct Operation<T, W> {
     work: Option<W>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
+    /// Dropped after the reply.
+    _hold: ClockHold,
 }
 
 impl<T: Send, W: FnOnce(&Rows<'_>) -> rusqlite::Result<T> + Send> Job for Operation<T, W> {
@@ -86,9 +89,11 @@ impl Worker {
         let (opened, open) = oneshot::channel();
         let (timeout, clock, read_only) = (options.timeout, options.clock.clone(), options.read_only);
         let open_file = if read_only { schema::open_read_only } else { schema::open };
+        let hold = ClockHold::new(timeout);
         let thread = move || match open_file(&path, timeout) {
             Ok(mut connection) => {
                 drop(opened.send(Ok(())));
+                drop(hold);
                 serve(&mut connection, &waiting, &clock, read_only);
             }
             Err(error) => drop(opened.send(Err(error))),
@@ -109,7 +114,8 @@ impl Worker {
         work: impl FnOnce(&Rows<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, result) = oneshot::channel();
-        let operation = Operation { name, work: Some(work), result: None, reply };
+        let hold = ClockHold::new(self.options.timeout);
+        let operation = Operation { name, work: Some(work), result: None, reply, _hold: hold };
         self.send(name, Work::Operation(Box::new(operation)))?;
         match tokio::time::timeout(self.options.timeout, result).await {
             Ok(reply) => reply.unwrap_or_else(|_| Err(ended(name, on_timeout))),
@@ -125,10 +131,12 @@ impl Worker {
         work: impl FnOnce(&mut Connection, &StoreClock, Reply<T>) + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, result) = oneshot::channel();
-        self.send(
-            name,
-            Work::Alone(Box::new(move |connection, clock| work(connection, clock, Reply(reply)))),
-        )?;
+        let hold = ClockHold::new(self.options.timeout);
+        let alone = move |connection: &mut Connection, clock: &StoreClock| {
+            work(connection, clock, Reply(reply));
+            drop(hold);
+        };
+        self.send(name, Work::Alone(Box::new(alone)))?;
         match tokio::time::timeout(self.options.timeout, result).await {
             Ok(reply) => reply.unwrap_or_else(|_| Err(ended(name, Written::Unknown))),
             Err(elapsed) => Err(StoreError::new(StoreErrorKind::Timeout, Written::Unknown, name, elapsed)),

@@ -185,3 +185,62 @@ async fn the_file_is_for_its_owner_alone() {
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
 }
+
+/// Operations, while other timers of a paused clock wait: the clock stands still while the thread of the file works.
+#[tokio::test(start_paused = true)]
+async fn a_paused_clock_stands_still_while_the_file_is_used() {
+    let folder = Folder::new("sqlite-paused");
+    let begun = tokio::time::Instant::now();
+    let other = tokio::spawn(tokio::time::sleep(Duration::from_secs(1)));
+    let store = open(&folder, SqliteOptions::default()).await;
+    let Claim::Fresh(fence) = store.claim(&request(1, 1)).await.unwrap() else {
+        panic!("nobody else claims")
+    };
+    store.renew(&fence, Duration::from_secs(30)).await.unwrap();
+    store.commit(&fence, b"outcome").await.unwrap();
+    let all = (2..60).map(|call| {
+        let store = store.clone();
+        async move { store.claim(&request(call, 1)).await }
+    });
+    for claim in futures_util::future::join_all(all).await {
+        assert!(matches!(claim, Ok(Claim::Fresh(_))), "{claim:?}");
+    }
+    let digest = store.put(b"blob", Duration::from_secs(30), Owner::from_bytes([1; 16])).await.unwrap();
+    assert_eq!(store.get(digest).await.unwrap().as_deref(), Some(&b"blob"[..]));
+    store.sweep(10).await.unwrap();
+    assert!(!other.is_finished());
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // Without an operation, the clock advances as ever.
+    other.await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+}
+
+/// An operation that nobody polls any more holds the clock until it ends, and no longer.
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_is_left_does_not_hold_the_clock() {
+    let folder = Folder::new("sqlite-left");
+    let store = open(&folder, SqliteOptions::default().timeout(Duration::from_secs(3_600))).await;
+    let first = request(1, 1);
+    let mut left = store.claim(&first);
+    assert!((&mut left).now_or_never().is_none());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let dropped = request(2, 1);
+    assert!(store.claim(&dropped).now_or_never().is_none());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(matches!(left.await.unwrap(), Claim::Fresh(_)));
+}
+
+/// The time limit is real time.
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_a_paused_clock_is_real_time() {
+    let folder = Folder::new("sqlite-limit");
+    let limit = Duration::from_millis(100);
+    let store = open(&folder, SqliteOptions::default().timeout(limit)).await;
+    let locked = rusqlite::Connection::open(folder.path("calls.db")).unwrap();
+    locked.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begun = std::time::Instant::now();
+    let error = store.claim(&request(1, 1)).await.unwrap_err();
+    assert!(begun.elapsed() >= limit, "{error}");
+    locked.execute_batch("ROLLBACK").unwrap();
+    assert!(matches!(store.claim(&request(1, 1)).await.unwrap(), Claim::Fresh(_)));
+}

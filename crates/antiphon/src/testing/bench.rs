@@ -8,7 +8,7 @@ use crate::{client::Call, server::ServerBuilder};
 use antiphon_seal::Principal;
 use serde::Serialize;
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{fmt, future::Future, sync::Arc};
 
 /// A server under test, with as many replicas as a run needs, and a [`ScriptedUser`].
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct Bench {
 impl Bench {
     /// Creates a bench for the server that `factory` builds: one replica per call of `factory`. Every run begins with
     /// new [`Effects`], which all its replicas share. The bench sets the key ring, the clock and the replay check of
-    /// each replica.
+    /// each replica. A server without keys of its own needs no `single_instance` for a store in memory.
     pub fn new(factory: impl Fn(&Effects) -> ServerBuilder + Send + Sync + 'static) -> Self {
         Self { setup: Setup::new(Arc::new(factory)) }
     }
@@ -35,6 +35,30 @@ impl Bench {
     #[must_use]
     pub fn principal(mut self, principal: Principal) -> Self {
         self.setup.principal = Some(principal);
+        self
+    }
+
+    /// Gives the caller an access token with these scopes, for tools with
+    /// [`scopes`](crate::server::Tool::scopes). It is the token of the [`principal`](Self::principal), or of a user of the
+    /// bench. Default: no token.
+    #[must_use]
+    pub fn bearer<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
+        self.setup.scopes = Some(scopes.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets an async function that makes one value for each run, before its first replica: a new database, for example. The
+    /// factory gets the value from [`Effects::provided`].
+    #[must_use]
+    pub fn provide<T, Made>(mut self, make: impl Fn(Effects) -> Made + Send + Sync + 'static) -> Self
+    where
+        T: Send + Sync + 'static,
+        Made: Future<Output = T> + Send + 'static,
+    {
+        self.setup.providers.push(Arc::new(move |effects| {
+            let made = make(effects.clone());
+            Box::pin(async move { effects.put(made.await) })
+        }));
         self
     }
 

@@ -1,10 +1,11 @@
 //! The result of one run of a call.
 
 use super::{
-    Effects,
+    Effects, Fault,
     finding::{Finding, FindingKind, Findings},
     setup::Setup,
 };
+use crate::server::test_hooks::AfterCrash;
 use antiphon_wire::{AskKind, meta_keys};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt};
@@ -14,6 +15,10 @@ use std::{collections::BTreeMap, fmt};
 #[must_use = "check the run with `expect_text` or another method"]
 pub struct CallRun {
     pub(super) outcome: Outcome,
+    /// True if the call ended as `outcome_unknown`, as its level permits after this fault.
+    pub(super) is_unknown: bool,
+    /// True if a session may make the same call.
+    pub(super) has_sessions: bool,
     pub(super) legs: Vec<Leg>,
     pub(super) effects: Effects,
     pub(super) causes: Vec<String>,
@@ -58,6 +63,30 @@ impl Outcome {
         matches!(self, Self::Error(error) if *error == frozen)
     }
 
+    /// Returns true for an end that the level of the tool permits after a crash.
+    pub(super) fn is_unknown(&self, after_crash: AfterCrash) -> bool {
+        let Self::Error(error) = self else { return false };
+        self.reason() == Some("outcome_unknown")
+            && match after_crash {
+                AfterCrash::RunsAgain | AfterCrash::Continues => false,
+                AfterCrash::UnknownLeg => true,
+                AfterCrash::UnknownStep => error.pointer("/data/step").is_some(),
+            }
+    }
+
+    /// Returns true if the server refused a state because the call has gone on.
+    pub(super) fn is_used(&self) -> bool {
+        self.reason() == Some("used")
+    }
+
+    /// The reason of an error.
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Error(error) => error.pointer("/data/reason").and_then(Value::as_str),
+            Self::Complete(_) | Self::Refused | Self::Stopped(_) => None,
+        }
+    }
+
     /// Returns the kind of finding that an unexpected end is.
     pub(super) fn finding_kind(&self) -> FindingKind {
         let Self::Error(error) = self else { return FindingKind::Result };
@@ -68,11 +97,21 @@ impl Outcome {
 
     /// Returns true if the server rejected a call of an older version.
     pub(super) fn refuses_a_version(&self) -> bool {
-        let reason = match self {
-            Self::Error(error) => error.pointer("/data/reason").and_then(Value::as_str),
-            _ => None,
-        };
-        reason == Some("version") || self.is_frozen_refusal()
+        self.reason() == Some("version") || self.is_frozen_refusal()
+    }
+
+    /// Returns true if another run still had the leg after all attempts.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.reason() == Some("in_flight")
+    }
+
+    /// Returns the outcome for messages, after [`Bench::disregard`](super::Bench::disregard).
+    pub(super) fn disregarded(&self, setup: &Setup) -> Self {
+        let mut outcome = self.clone();
+        if let Self::Complete(result) = &mut outcome {
+            (setup.disregard)(result);
+        }
+        outcome
     }
 
     /// Returns the value that is compared between runs: without the server info, which differs in a newer build, and
@@ -140,14 +179,28 @@ impl CallRun {
     }
 
     /// Returns the end of the call, and the causes that the end does not contain.
-    pub(super) fn describe(&self) -> String {
-        let unsaid = |cause: &&String| !self.outcome.to_string().contains(cause.as_str());
+    fn describe(&self) -> String {
+        self.with_causes(&self.outcome)
+    }
+
+    /// Returns the same, without what is disregarded.
+    pub(super) fn describe_compared(&self, setup: &Setup) -> String {
+        self.with_causes(&self.outcome.disregarded(setup))
+    }
+
+    fn with_causes(&self, outcome: &Outcome) -> String {
+        let unsaid = |cause: &&String| !outcome.to_string().contains(cause.as_str());
         let causes: Vec<&str> = self.causes.iter().filter(unsaid).map(String::as_str).collect();
-        match (&self.outcome, causes.as_slice()) {
-            (Outcome::Complete(result), _) if result["isError"] != json!(true) => self.outcome.to_string(),
+        match (outcome, causes.as_slice()) {
+            (Outcome::Complete(result), _) if result["isError"] != json!(true) => outcome.to_string(),
             (outcome, []) => outcome.to_string(),
             (outcome, causes) => format!("{outcome}; the server's log says: {}", causes.join("; ")),
         }
+    }
+
+    /// Returns true if no session can make the call to its end.
+    pub(super) fn is_exempt(&self, fault: &Fault) -> bool {
+        *fault == Fault::Session && !self.fault_occurred
     }
 
     /// Returns true if the fault happened, or if there was none. A leg can end before the fault is due.
@@ -209,7 +262,13 @@ impl CallRun {
     /// If the keys or their order differ.
     #[track_caller]
     pub fn expect_asked(&self, keys: &[&str]) -> &Self {
-        assert_eq!(self.asked(), keys, "the keys of the questions, in order");
+        assert!(
+            self.asked() == keys,
+            "expected the questions {keys:?}, but the call asked {:?} and ended with {}{}",
+            self.asked(),
+            self.describe(),
+            Findings(&self.findings),
+        );
         self
     }
 

@@ -26,7 +26,7 @@ struct Answering {
 }
 
 pub(super) async fn run(setup: &Setup, call: &Call) -> CallRun {
-    let simulation = Simulation::new(setup, call, false);
+    let simulation = Simulation::new(setup, call, false).await;
     let answering = Arc::new(Answering {
         setup: setup.clone(),
         asked: Mutex::default(),
@@ -61,6 +61,8 @@ fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, simulation: &Simulation
     let (effects, causes) = (simulation.shared.effects.clone(), simulation.shared.causes.take());
     CallRun {
         outcome,
+        is_unknown: false,
+        has_sessions: false,
         legs,
         effects,
         causes,

@@ -1,7 +1,8 @@
 //! The effects of a tool, counted by idempotency key.
 
+use crate::store::{MemoryStore, StoreClock};
 use std::{
-    any::{Any, TypeId},
+    any::{Any, TypeId, type_name},
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -90,11 +91,44 @@ impl Effects {
     }
 
     /// Returns a value that all replicas of a run share, such as a fake database. The run has one value per type, made
-    /// with `Default` on first use.
+    /// with `Default` on first use. A [`MemoryStore`] of a run has the run's [clock](Self::store_clock).
     pub fn shared<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.values();
         let made = shared.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         made.downcast().unwrap_or_else(|_| Arc::default())
+    }
+
+    /// Returns the value that [`Bench::provide`](super::Bench::provide) made for this run.
+    ///
+    /// # Panics
+    /// If the bench provides no value of this type.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        let made = self.values().get(&TypeId::of::<T>()).cloned();
+        made.and_then(|made| made.downcast().ok())
+            .unwrap_or_else(|| panic!("the bench provides no `{}`: use `Bench::provide`", type_name::<T>()))
+    }
+
+    /// Returns the clock of the run, for a store: leases then end on the bench's clock. Without a bench it is the system's
+    /// clock.
+    pub fn store_clock(&self) -> StoreClock {
+        StoreClock::clone(&self.shared())
+    }
+
+    /// Returns the effects of a new run with this clock.
+    pub(super) fn of_run(clock: StoreClock) -> Self {
+        let effects = Self::default();
+        effects.put(clock.clone());
+        effects.put(MemoryStore::new().clock(clock));
+        effects
+    }
+
+    /// Stores the value of its type.
+    pub(super) fn put<T: Send + Sync + 'static>(&self, value: T) {
+        self.values().insert(TypeId::of::<T>(), Arc::new(value));
+    }
+
+    fn values(&self) -> MutexGuard<'_, BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+        self.0.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the request whose handler is being polled; `None` after the poll.

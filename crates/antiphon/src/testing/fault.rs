@@ -80,6 +80,11 @@ pub enum Fault {
     },
     /// The user takes almost the whole lifetime of each round to answer.
     SlowUser,
+    /// The whole call is made by a client of 2025-11-25: it opens a session, and answers the questions that the server sends
+    /// while the handler runs. The fault does not happen where no session can make the call: if the tool is always a task, if the
+    /// server is [`modern_only`](crate::server::ServerBuilder::modern_only), or if the call ends because URLs must be opened
+    /// [first](crate::server::InputRequired::urls_first).
+    Session,
 }
 
 /// The time and the replica of the second request of [`Fault::Duplicate`].
@@ -129,6 +134,7 @@ impl fmt::Display for Fault {
             Self::UnsolicitedAnswer { leg } => write!(f, "an unsolicited answer in leg {leg}"),
             Self::InvalidAnswers { leg } => write!(f, "invalid answers in leg {leg}"),
             Self::SlowUser => f.write_str("a user who takes almost all the time of each round"),
+            Self::Session => f.write_str("a client in a session of 2025-11-25"),
         }
     }
 }

@@ -14,6 +14,11 @@ pub enum Guarantee {
     /// Each effect has one key with every fault, so a provider that supports idempotency keys acts once. This requires
     /// that there are no effects before the first ask.
     OneKeyEach,
+    /// Each effect happens as often as without faults, and at most as often if the server refused to go on
+    /// (`outcome_unknown`, an expired state). The guarantee of `single_use`, and of `write_ahead` if each step has
+    /// [`reconcile`](crate::server::Step::reconcile); with `rerun_after_crash` the guarantee is
+    /// [`OneKeyEach`](Self::OneKeyEach).
+    AtMostOnce,
 }
 
 /// The counts of one effect in one run.
@@ -86,9 +91,20 @@ pub(super) fn compare(
                 between(expected.keys().min(newer), expected.keys().max(newer), found.keys())
             }
             // Effects before the first ask may be in a later leg now.
-            Fault::Drain { .. } => between(expected.keys(), expected.keys(), found.keys()),
+            Fault::Drain { .. } if guarantee != Guarantee::AtMostOnce => {
+                between(expected.keys(), expected.keys(), found.keys())
+            }
             // The call ended early.
-            _ if done.outcome == Outcome::Refused => between(0, expected.keys(), found.keys()),
+            _ if done.outcome == Outcome::Refused || done.is_unknown || done.is_exempt(fault) => {
+                between(0, expected.keys(), found.keys()).or_else(|| match guarantee {
+                    Guarantee::AtMostOnce => times(0, expected.runs(), found.runs()),
+                    Guarantee::AtLeastOnce | Guarantee::OneKeyEach => None,
+                })
+            }
+            // Nothing is interrupted in a session.
+            _ if guarantee == Guarantee::AtMostOnce || *fault == Fault::Session => {
+                times(expected.runs(), expected.runs(), found.runs())
+            }
             _ => against(&expected, &found, done, guarantee),
         };
         wrong.extend(fault.map(|fault| format!("`{name}` {fault}")));
@@ -118,4 +134,9 @@ fn against(expected: &Counts, found: &Counts, done: &CallRun, guarantee: Guarant
 fn between(least: usize, most: usize, found: usize) -> Option<String> {
     let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };
     (!(least..=most).contains(&found)).then(|| format!("happened under {found} keys instead of {expected}"))
+}
+
+fn times(least: usize, most: usize, found: usize) -> Option<String> {
+    let expected = if least == most { least.to_string() } else { format!("at most {most}") };
+    (!(least..=most).contains(&found)).then(|| format!("happened {found} times instead of {expected}"))
 }

@@ -6,11 +6,12 @@ use crate::{
     server::ReplyMessage,
 };
 use antiphon_wire::{
-    AskKind, ClientCapabilities, ElicitRequest, Implementation, Incoming, InputRequest, InputRequests,
-    InputResponses, Meta, ProtocolVersion, RequestId, write_request,
+    AskKind, ClientCapabilities, ElicitRequest, Implementation, Incoming, InitializeParams, InputRequest,
+    InputRequests, InputResponses, Meta, ProtocolVersion, RequestId, method, write_request,
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
+use std::time::Duration;
 
 /// The members of a request that differ between the legs of one call.
 #[derive(Clone, Debug, Default)]
@@ -19,11 +20,12 @@ pub(super) struct Retry {
     pub(super) state: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Params<'a> {
-    #[serde(rename = "_meta")]
-    meta: Meta,
+    /// Absent in a session.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Meta>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,21 +40,46 @@ struct Params<'a> {
 
 /// One request, as a correct client writes it.
 pub(super) fn request(setup: &Setup, call: &Call, retry: &Retry, id: u32) -> Vec<u8> {
-    let (name, uri) = match call.kind() {
-        CallKind::Tool | CallKind::Prompt => (Some(call.name()), None),
-        CallKind::Resource => (None, Some(call.name())),
-    };
-    let client = Implementation::new("antiphon-testing", env!("CARGO_PKG_VERSION"));
-    let can = ClientCapabilities::for_asks(setup.user.declared());
     let params = Params {
-        meta: Meta::for_request(&ProtocolVersion::V2026_07_28, Some(&client), &can),
-        name,
-        uri,
-        arguments: call.arguments(),
+        meta: Some(Meta::for_request(&ProtocolVersion::V2026_07_28, Some(&client()), &capabilities(setup))),
         input_responses: retry.answers.as_ref(),
         request_state: retry.state.as_deref(),
+        ..Params::of(call)
     };
-    write_request(&RequestId::from(u64::from(id)), call.method(), &params)
+    message(id, call.method(), &params)
+}
+
+/// The request of a call in a session.
+pub(super) fn request_in_session(call: &Call, id: u32) -> Vec<u8> {
+    message(id, call.method(), &Params::of(call))
+}
+
+/// The request that opens a session.
+pub(super) fn initialize(setup: &Setup, id: u32) -> Vec<u8> {
+    let params = InitializeParams::new(ProtocolVersion::V2025_11_25, capabilities(setup), client());
+    message(id, method::INITIALIZE, &params)
+}
+
+impl<'a> Params<'a> {
+    fn of(call: &'a Call) -> Self {
+        let (name, uri) = match call.kind() {
+            CallKind::Tool | CallKind::Prompt => (Some(call.name()), None),
+            CallKind::Resource => (None, Some(call.name())),
+        };
+        Self { name, uri, arguments: call.arguments(), ..Self::default() }
+    }
+}
+
+fn client() -> Implementation {
+    Implementation::new("antiphon-testing", env!("CARGO_PKG_VERSION"))
+}
+
+fn capabilities(setup: &Setup) -> ClientCapabilities {
+    ClientCapabilities::for_asks(setup.user.declared())
+}
+
+fn message(id: u32, method: &str, params: &impl Serialize) -> Vec<u8> {
+    write_request(&RequestId::from(u64::from(id)), method, params)
         .unwrap_or_else(|fault| panic!("a request cannot be written: {fault}"))
 }
 
@@ -92,8 +119,14 @@ impl Reply {
         }
     }
 
-    fn stopped(why: impl Into<String>) -> Self {
+    pub(super) fn stopped(why: impl Into<String>) -> Self {
         Self::Ended(Outcome::Stopped(why.into()))
+    }
+
+    /// Returns the time after which the server wants the same request again, if it says so.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        let Self::Ended(Outcome::Error(error)) = self else { return None };
+        error.pointer("/data/retryAfterMs").and_then(Value::as_u64).map(Duration::from_millis)
     }
 
     pub(super) fn is_frozen_refusal(&self) -> bool {
@@ -111,10 +144,10 @@ impl Reply {
         }
     }
 
-    /// Returns a description for messages.
-    pub(super) fn describe(&self) -> String {
+    /// Returns a description for messages, without what is disregarded.
+    pub(super) fn describe(&self, setup: &Setup) -> String {
         match self {
-            Self::Ended(outcome) => outcome.to_string(),
+            Self::Ended(outcome) => outcome.disregarded(setup).to_string(),
             Self::Asks { asks, .. } => {
                 let texts = asks.iter().map(|(key, ask)| format!("`{key}`: {}", question(ask)));
                 format!("the questions {}", texts.collect::<Vec<_>>().join(", "))

@@ -44,19 +44,42 @@
 //! call again for each [`Fault`] at each boundary, each time with new replicas from the factory, new [`Effects`], and a
 //! new clock that follows tokio's clock and that the bench can advance. The requests are valid JSON-RPC and go to
 //! [`Server::respond`](crate::server::Server::respond) in memory. The bench polls them itself, so runs are repeatable. No
-//! real time passes if tokio's time is paused.
+//! real time passes if tokio's time is paused, apart from the work of a database.
 //!
 //! | fault | expected outcome |
 //! |---|---|
-//! | [`Crash`](Fault::Crash), [`Disconnect`](Fault::Disconnect), [`Drain`](Fault::Drain), [`Move`](Fault::Move) | the same result |
+//! | [`Crash`](Fault::Crash), [`Disconnect`](Fault::Disconnect), [`Drain`](Fault::Drain), [`Move`](Fault::Move) | the same result; of a tool with a store, what its [level](#stores) promises |
 //! | [`Duplicate`](Fault::Duplicate), [`Replay`](Fault::Replay) | an equal reply to the repeated request, and the same result |
 //! | [`Tamper`](Fault::Tamper) | each altered state is refused without running a handler; then the same result |
 //! | [`Expire`](Fault::Expire) | refused, or asked again and then the same result, depending on the server's setting |
 //! | [`Upgrade`](Fault::Upgrade) | the result of the newer build |
-//! | [`PartialAnswers`](Fault::PartialAnswers), [`ReversedAnswers`](Fault::ReversedAnswers), [`UnsolicitedAnswer`](Fault::UnsolicitedAnswer), [`InvalidAnswers`](Fault::InvalidAnswers), [`Slow`](Fault::SlowUser) | the same result |
+//! | [`PartialAnswers`](Fault::PartialAnswers), [`ReversedAnswers`](Fault::ReversedAnswers), [`UnsolicitedAnswer`](Fault::UnsolicitedAnswer), [`InvalidAnswers`](Fault::InvalidAnswers), [`SlowUser`](Fault::SlowUser) | the same result |
+//! | [`Session`](Fault::Session) | the same result, and each effect as often as without faults |
 //!
 //! A first request that is sent twice makes two calls with different secrets. The bench compares the keys of their
 //! questions only, because the texts may contain a [`random_u64`](crate::server::Ctx::random_u64).
+//!
+//! # Stores
+//!
+//! All replicas of a run share its store: `effects.shared::<MemoryStore>()`, or what [`Bench::provide`] made for the run. A
+//! reply with `retryAfterMs` is followed: that time passes on tokio's clock, and the bench sends the same request again, as
+//! clients do. So a lease ends if the store has the run's clock; the `MemoryStore` of a run has it, another store gets it from
+//! [`Effects::store_clock`].
+//!
+//! | the level of the tool | after [`Crash`](Fault::Crash) and [`Disconnect`](Fault::Disconnect) in a handler | after [`Duplicate`](Fault::Duplicate) | after [`Replay`](Fault::Replay) | effects |
+//! |---|---|---|---|---|
+//! | none | the same result | an equal reply | an equal reply | [`AtLeastOnce`](Guarantee::AtLeastOnce) |
+//! | `single_use` | the same result, or `outcome_unknown` | the stored reply | the stored reply, or `used` | [`AtMostOnce`](Guarantee::AtMostOnce) |
+//! | `write_ahead` | the same result, or `outcome_unknown` with the name of the interrupted step | the stored reply | the stored reply, or `used` | [`AtMostOnce`](Guarantee::AtMostOnce) |
+//! | `write_ahead`, each step with `reconcile` | the same result | the stored reply | the stored reply, or `used` | [`AtMostOnce`](Guarantee::AtMostOnce) |
+//! | either with `rerun_after_crash` | the same result | the stored reply | the stored reply, or `used` | [`OneKeyEach`](Guarantee::OneKeyEach) |
+//! | a step in a transaction | the same result | the stored reply | the stored reply, or `used` | exactly once: count the rows |
+//!
+//! [`Report::unknown`] lists the runs that ended as `outcome_unknown`. No other error of a store is an expected outcome.
+//!
+//! With a paused clock, SQLite works as the memory store does. PostgreSQL and Redis have the clock of their server: use
+//! `#[tokio::test]` without `start_paused`, and a short [lease](crate::server::ClaimOptions::lease). The polls of a handler that
+//! waits for a database are not the same in each run: a crash may come a poll earlier or later.
 //!
 //! # Effects
 //!
@@ -105,9 +128,10 @@
 //! # Limits
 //!
 //! The bench injects faults only where a handler waits, not between two statements that are ready at once. It counts only
-//! effects that the fake records in [`Effects`]. Each run has at most one fault. A server's
-//! [state codec](crate::server::ServerBuilder::codec) is used; the bench replaces the server's key ring, clock and
-//! authentication. Transports are not tested, except by [`Bench::run_through_client`].
+//! effects that the fake records in [`Effects`]. Each run has at most one fault; a call in a session has no other one. A
+//! server's [state codec](crate::server::ServerBuilder::codec) is used; the bench replaces the server's key ring, clock and
+//! authentication. Transports are not tested, except by [`Bench::run_through_client`]. Calls that become tasks are not
+//! supported.
 
 mod bench;
 mod call_run;
@@ -122,6 +146,7 @@ mod rejected_states;
 mod report;
 mod run;
 mod schedule;
+mod session;
 mod setup;
 mod simulation;
 mod user;

@@ -7,6 +7,7 @@ use super::{
     run::Run,
 };
 use crate::server::OnExpired;
+use http::Extensions;
 use std::time::Duration;
 
 /// The maximum number of positions of a state that are altered. In longer states they are spread evenly.
@@ -30,21 +31,20 @@ impl Run<'_> {
         forged.push(("extended".to_owned(), format!("{state}AAAA")));
         for (how, state) in forged {
             let retry = Retry { state: Some(state), ..retry.clone() };
-            self.expect_refusal(leg, &retry, true, &how).await;
+            self.expect_refusal(leg, &retry, self.setup().caller(), &how).await;
         }
-        if self.setup().principal.is_some() {
-            self.expect_refusal(leg, retry, false, "from another principal").await;
+        if self.setup().principal.is_some() || self.setup().scopes.is_some() {
+            self.expect_refusal(leg, retry, self.setup().stranger(), "from another principal").await;
         }
         self.fault_occurred = true;
     }
 
     /// Sends a request that the server must reject, and checks that there are no effects.
-    async fn expect_refusal(&mut self, leg: u16, retry: &Retry, as_caller: bool, how: &str) {
+    async fn expect_refusal(&mut self, leg: u16, retry: &Retry, sender: Extensions, how: &str) {
         let before = self.simulation.shared.effects.all().len();
-        let principal = self.setup().principal.clone().filter(|_| as_caller);
-        let reply = self.simulation.begin_refused(leg, retry, principal).await;
+        let reply = self.simulation.begin_refused(leg, retry, sender).await;
         if !reply.is_frozen_refusal() {
-            let reply = reply.describe();
+            let reply = reply.describe(self.setup());
             self.found(FindingKind::Refusal, format!("a state {how} is not refused; the reply is {reply}"));
         }
         if self.simulation.shared.effects.all().len() > before {
@@ -67,7 +67,7 @@ impl Run<'_> {
             if matches!(reply, Reply::Asks { .. }) {
                 self.asked = asked;
             } else {
-                let reply = reply.describe();
+                let reply = reply.describe(self.setup());
                 self.found(
                     FindingKind::Refusal,
                     format!("expired questions are not asked again; the reply is {reply}"),
@@ -75,13 +75,13 @@ impl Run<'_> {
             }
             return (reply, polls);
         }
-        let mut exchange = self.simulation.begin_refused(leg, retry, self.setup().principal.clone());
+        let mut exchange = self.simulation.begin_refused(leg, retry, self.setup().caller());
         let reply = (&mut exchange).await;
         let polls = exchange.polls;
         if reply.is_frozen_refusal() {
             return (Reply::Ended(Outcome::Refused), polls);
         }
-        let said = reply.describe();
+        let said = reply.describe(self.setup());
         self.found(FindingKind::Refusal, format!("an expired state is not refused; the reply is {said}"));
         (reply, polls)
     }

@@ -6,6 +6,7 @@ use super::{
     guarantee,
     run::run,
     schedule::faults_of,
+    session::in_session,
     setup::Setup,
 };
 use crate::client::Call;
@@ -51,6 +52,12 @@ impl Report {
         self.runs.iter().map(|(fault, done)| (fault, done))
     }
 
+    /// The faults after which the call ended as `outcome_unknown`, as the level of its tool permits: a person has to find out.
+    /// They are no findings. `reconcile` and `rerun_after_crash` avoid them.
+    pub fn unknown(&self) -> impl Iterator<Item = &Fault> {
+        self.runs.iter().filter(|(_, done)| done.is_unknown).map(|(fault, _)| fault)
+    }
+
     /// The findings, without those about effects.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -70,7 +77,8 @@ impl Report {
     }
 
     /// Asserts that [`findings`](Self::findings) is empty: every run asked the same questions and returned the same
-    /// result, the server rejected every request that it must reject, and the handler is deterministic.
+    /// result, or is [unknown](Self::unknown); the server rejected every request that it must reject, and the handler is
+    /// deterministic.
     ///
     /// # Panics
     /// If there are findings. The message lists each fault and the difference.
@@ -101,7 +109,7 @@ impl Report {
                 Outcome::Refused | Outcome::Stopped(_) => false,
             };
             if !fine {
-                let text = format!("the call ends with {}", done.describe());
+                let text = format!("the call ends with {}", done.describe_compared(setup));
                 self.findings.push(Finding::new(None, done.outcome.finding_kind(), text));
                 return false;
             }
@@ -117,7 +125,7 @@ impl Report {
                 && self.plain.findings.iter().any(|plain| plain.text == finding.text)
         };
         self.findings.extend(done.findings.iter().filter(|finding| !known(finding)).cloned());
-        if done.outcome == Outcome::Refused {
+        if done.outcome == Outcome::Refused || done.is_unknown || done.is_exempt(fault) {
             return;
         }
         let kind = done.outcome.finding_kind();
@@ -128,7 +136,7 @@ impl Report {
             if !done.outcome.refuses_a_version() {
                 found(format!(
                     "the newer build must refuse the call, but the call ended with {}",
-                    done.describe()
+                    done.describe_compared(setup)
                 ));
             }
             return;
@@ -137,7 +145,11 @@ impl Report {
             (Fault::Upgrade { .. }, Some(upgraded)) => upgraded,
             _ => &self.plain,
         };
-        if done.outcome.comparable(setup) != like.outcome.comparable(setup) {
+        let (mut ended, mut expected) = (done.outcome.comparable(setup), like.outcome.comparable(setup));
+        if *fault == Fault::Session {
+            (ended, expected) = (in_session(ended), in_session(expected));
+        }
+        if ended != expected {
             let may =
                 fault.repeats_first_leg() && self.plain.effects.all().iter().any(|effect| effect.leg == 1);
             let hint = if may {
@@ -145,13 +157,15 @@ impl Report {
                  what it changes with `Bench::disregard`)"
             } else if matches!(fault, Fault::Upgrade { .. }) && done.outcome.refuses_a_version() {
                 " (use `Bench::upgrade_refused` for a build that must refuse calls of an older one)"
+            } else if done.outcome.is_in_flight() {
+                " (the lease does not end on the bench's clock: give the store the clock of `Effects::store_clock`)"
             } else {
                 ""
             };
             found(format!(
                 "the call ends with {}, and without faults with {}{hint}",
-                done.describe(),
-                like.outcome
+                done.describe_compared(setup),
+                like.outcome.disregarded(setup)
             ));
         } else if keeps_legs(fault) && done.asked() != like.asked() {
             let (asked, expected) = (done.asked().join(", "), like.asked().join(", "));
@@ -168,6 +182,7 @@ fn keeps_legs(fault: &Fault) -> bool {
             | Fault::Expire { .. }
             | Fault::PartialAnswers { .. }
             | Fault::InvalidAnswers { .. }
+            | Fault::Session
     )
 }
 

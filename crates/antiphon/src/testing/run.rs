@@ -31,6 +31,8 @@ pub(super) struct Run<'a> {
     pub(super) fault_occurred: bool,
     /// The second replica of [`Fault::Move`], while the first one is current.
     pub(super) other: Option<Server>,
+    /// The only leg of a call in a session.
+    pub(super) session: Option<Leg>,
 }
 
 /// The request and the reply of one leg.
@@ -53,16 +55,22 @@ pub(super) async fn run(setup: &Setup, call: &Call, fault: Option<&Fault>, upgra
         "`Fault::Upgrade` needs a newer build: give the bench one with `upgrade` or `upgrade_refused`"
     );
     let mut run = Run {
-        simulation: Simulation::new(setup, call, upgraded),
+        simulation: Simulation::new(setup, call, upgraded).await,
         fault,
         sent: Vec::new(),
         asked: AskCounts::default(),
         findings: Vec::new(),
         fault_occurred: fault.is_none(),
         other: None,
+        session: None,
     };
-    let outcome = run.continue_from(Retry::default()).await;
-    run.after_the_end(&outcome).await;
+    let outcome = if run.is_in_session() {
+        run.in_session().await
+    } else {
+        let outcome = run.continue_from(Retry::default()).await;
+        run.after_the_end(&outcome).await;
+        outcome
+    };
     // A step of a cancelled request may still run in a task.
     for _ in 0..SETTLING {
         tokio::task::yield_now().await;
@@ -136,6 +144,13 @@ impl Run<'_> {
         }
     }
 
+    /// Returns true if the fault interrupted a handler: the level of the tool decides whether its leg continues.
+    fn may_be_unknown(&self) -> bool {
+        let interrupts =
+            matches!(self.fault, Some(Fault::Crash { polls: 1.., .. } | Fault::Disconnect { .. }));
+        interrupts && self.fault_occurred
+    }
+
     pub(super) fn setup(&self) -> &Setup {
         self.simulation.setup
     }
@@ -148,10 +163,18 @@ impl Run<'_> {
         for text in self.simulation.shared.replays.take() {
             self.found(FindingKind::Replay, text);
         }
-        let legs =
-            self.sent.iter().map(|sent| Leg { asked: sent.reply.asked(), polls: sent.polls }).collect();
+        let is_unknown = self.may_be_unknown() && outcome.is_unknown(self.simulation.after_crash());
+        let has_sessions = self.has_sessions();
+        let legs = match self.session {
+            Some(leg) => vec![leg],
+            None => {
+                self.sent.iter().map(|sent| Leg { asked: sent.reply.asked(), polls: sent.polls }).collect()
+            }
+        };
         CallRun {
             outcome,
+            is_unknown,
+            has_sessions,
             legs,
             effects: self.simulation.shared.effects.clone(),
             causes: self.simulation.shared.causes.take(),

@@ -8,6 +8,9 @@ const POLLS: usize = 64;
 /// Returns every fault that applies to a call whose run without faults was `plain`.
 pub(super) fn faults_of(setup: &Setup, plain: &CallRun) -> Vec<Fault> {
     let mut faults = vec![Fault::Move, Fault::ReversedAnswers, Fault::SlowUser];
+    if plain.has_sessions {
+        faults.push(Fault::Session);
+    }
     let last = plain.legs.len() as u16;
     for leg in 1..=last {
         faults.push(Fault::Crash { leg, polls: 0 });

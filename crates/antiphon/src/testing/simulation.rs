@@ -11,10 +11,11 @@ use crate::{
     client::Call,
     server::{
         Caller, ReplayFault, ReplyMessage, Server,
-        test_hooks::{Lifetime, lifetime, on_bench},
+        test_hooks::{AfterCrash, Lifetime, after_crash, lease, lifetime, on_bench, store_in_memory},
     },
+    store::{Micros, StoreClock, StoreIdentity},
 };
-use antiphon_seal::{KeyRing, Principal, SecretKey};
+use antiphon_seal::{KeyRing, SecretKey};
 use futures_util::future::BoxFuture;
 use http::{Extensions, HeaderMap};
 use std::{
@@ -22,11 +23,11 @@ use std::{
     future::poll_fn,
     mem,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     task::{Context, Poll},
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 /// The time at which every run begins, since the Unix epoch: a day in 2027.
 const START: Duration = Duration::from_secs(1_800_000_000);
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     /// Causes of failures that the replies do not contain.
     pub(super) causes: UniqueTexts,
     clock: Clock,
+    /// The store of the first replica, if it is in memory.
+    store: Arc<OnceLock<Option<StoreIdentity>>>,
 }
 
 /// The environment of one run: its replicas, their clock and the effects.
@@ -75,25 +78,33 @@ pub(super) struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    pub(super) fn new(setup: &'a Setup, call: &'a Call, upgraded: bool) -> Self {
+    pub(super) async fn new(setup: &'a Setup, call: &'a Call, upgraded: bool) -> Self {
         let (manual_time, manual_clock) = Clock::manual(SystemTime::UNIX_EPOCH + START);
-        // Timers in handlers use tokio's time, so the servers' clock includes it.
-        let start = Instant::now();
-        let clock = Clock::from_fn(move || manual_time.now() + start.elapsed());
+        // Timers in handlers use tokio's time, so the servers' clock includes it. The thread of a store reads the clock too: it
+        // has the time of the runtime only inside of it.
+        let (start, runtime) = (Instant::now(), Handle::try_current().ok());
+        let clock = Clock::from_fn(move || {
+            let _inside = runtime.as_ref().map(Handle::enter);
+            manual_time.now() + start.elapsed()
+        });
         let shared = Shared {
-            effects: Effects::default(),
+            effects: Effects::of_run(store_clock(&clock)),
             replays: UniqueTexts::default(),
             causes: UniqueTexts::default(),
             clock,
+            store: Arc::default(),
         };
-        let replica = build(setup, upgraded, &shared);
+        for provide in &setup.providers {
+            provide(shared.effects.clone()).await;
+        }
+        let replica = build(setup, call, upgraded, &shared);
         let (begun, crashed) = (BTreeMap::new(), Vec::new());
         Self { setup, call, shared, begun, upgraded, manual_clock, replica, requests: 0, crashed }
     }
 
     /// Builds another replica of the current build.
     pub(super) fn another(&self) -> Server {
-        build(self.setup, self.upgraded, &self.shared)
+        build(self.setup, self.call, self.upgraded, &self.shared)
     }
 
     /// Replaces the current replica. The handler that ran there is never polled again.
@@ -126,6 +137,16 @@ impl<'a> Simulation<'a> {
         lifetime(&self.replica, self.call.name())
     }
 
+    /// Returns the result of a leg whose process died, by the settings of the server.
+    pub(super) fn after_crash(&self) -> AfterCrash {
+        after_crash(&self.replica, self.call.name())
+    }
+
+    /// The lease of a leg at the server's store.
+    pub(super) fn lease(&self) -> Duration {
+        lease(&self.replica)
+    }
+
     pub(super) fn pass(&self, time: Duration) {
         self.manual_clock.advance(time);
     }
@@ -142,42 +163,48 @@ impl<'a> Simulation<'a> {
 
     pub(super) fn begin_at(&mut self, replica: Server, leg: u16, retry: &Retry) -> Exchange {
         *self.begun.entry(leg).or_insert(0) += 1;
-        self.exchange(replica, leg, retry, self.setup.principal.clone())
+        self.exchange(replica, leg, retry, self.setup.caller())
     }
 
     /// Begins a request that the server must reject.
-    pub(super) fn begin_refused(
-        &mut self,
-        leg: u16,
-        retry: &Retry,
-        principal: Option<Principal>,
-    ) -> Exchange {
-        self.exchange(self.replica(), leg, retry, principal)
+    pub(super) fn begin_refused(&mut self, leg: u16, retry: &Retry, sender: Extensions) -> Exchange {
+        self.exchange(self.replica(), leg, retry, sender)
     }
 
-    fn exchange(
+    fn exchange(&mut self, replica: Server, leg: u16, retry: &Retry, sender: Extensions) -> Exchange {
+        let message = request(self.setup, self.call, retry, self.next_id());
+        let headers = HeaderMap::new();
+        self.polled(leg, async move { replica.respond(&message, &Caller::http(&headers, &sender)).await })
+    }
+
+    /// The id of the next request.
+    pub(super) fn next_id(&self) -> u32 {
+        self.requests + 1
+    }
+
+    /// Returns the exchange that polls the next request of the run.
+    pub(super) fn polled(
         &mut self,
-        replica: Server,
         leg: u16,
-        retry: &Retry,
-        principal: Option<Principal>,
+        request: impl Future<Output = Option<ReplyMessage>> + Send + 'static,
     ) -> Exchange {
         self.requests += 1;
-        let message = request(self.setup, self.call, retry, self.requests);
-        let future = Box::pin(async move {
-            let (headers, mut extensions) = (HeaderMap::new(), Extensions::new());
-            if let Some(principal) = principal {
-                extensions.insert(principal);
-            }
-            replica.respond(&message, &Caller::http(&headers, &extensions)).await
-        });
         let origin = Origin { leg, request: self.requests };
-        Exchange { future, effects: self.shared.effects.clone(), origin, polls: 0 }
+        Exchange { future: Box::pin(request), effects: self.shared.effects.clone(), origin, polls: 0 }
     }
 }
 
+/// Returns the servers' clock as the clock of a store.
+fn store_clock(clock: &Clock) -> StoreClock {
+    let clock = clock.clone();
+    StoreClock::from_fn(move || {
+        let since_1970 = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Micros::new(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
+    })
+}
+
 /// Builds a replica with the shared state of the run.
-fn build(setup: &Setup, upgraded: bool, shared: &Shared) -> Server {
+fn build(setup: &Setup, call: &Call, upgraded: bool, shared: &Shared) -> Server {
     let factory =
         setup.upgrade.as_ref().filter(|_| upgraded).map_or(&setup.factory, |upgrade| &upgrade.factory);
     let (replays, causes) = (shared.replays.clone(), shared.causes.clone());
@@ -192,9 +219,16 @@ fn build(setup: &Setup, upgraded: bool, shared: &Shared) -> Server {
     let ring = KeyRing::new(vec![SecretKey::from_bytes([0x5a; 32])]);
     let ring = ring.unwrap_or_else(|fault| panic!("the bench's key ring is invalid: {fault}"));
     let builder = factory(&shared.effects);
-    on_bench(builder, ring, shared.clock.clone(), report, move |cause| causes.add(cause))
+    let replica = on_bench(builder, ring, shared.clock.clone(), report, move |cause| causes.add(cause))
         .build()
-        .unwrap_or_else(|fault| panic!("a replica cannot be built: {fault}"))
+        .unwrap_or_else(|fault| panic!("a replica cannot be built: {fault}"));
+    let store = store_in_memory(&replica);
+    assert!(
+        *shared.store.get_or_init(|| store) == store
+            || after_crash(&replica, call.name()) == AfterCrash::RunsAgain,
+        "a replica has a store in memory of its own: all replicas of a run share `effects.shared::<MemoryStore>()`"
+    );
+    replica
 }
 
 /// One request in flight. The bench alone polls it, and counts the polls.

@@ -95,7 +95,8 @@ impl UserAnswer {
         Self { answer: Some(answer), after: Duration::ZERO }
     }
 
-    /// Delays the answer by `time` of the servers' clock. A round takes as long as its slowest answer. Default: no delay.
+    /// Delays the answer by `time` of the servers' clock, in a session of tokio's clock. A round takes as long as its slowest
+    /// answer. Default: no delay.
     #[must_use]
     pub fn after(mut self, time: Duration) -> Self {
         self.after = time;

@@ -21,5 +21,8 @@ mod rules;
 mod stress_suspension;
 mod testing_await;
 mod testing_bench;
+mod testing_sessions;
 mod testing_shapes;
+mod testing_sqlite;
+mod testing_stores;
 mod url;

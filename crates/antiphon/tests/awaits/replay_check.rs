@@ -8,8 +8,9 @@ use antiphon::{
     Error, Form, Result,
     server::{
         Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
-        StepError, Tool, Winner,
+        ServerBuilder, StepError, Tool, Winner,
     },
+    store::MemoryStore,
     wire::AskSupport,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -41,7 +42,7 @@ fn lent<F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, Result<String>>>(ha
 
 type Faults = Arc<Mutex<Vec<ReplayFault>>>;
 
-fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
+fn builder(tool: Tool, check: ReplayCheck) -> (ServerBuilder, Faults) {
     let faults = Faults::default();
     let heard = Arc::clone(&faults);
     let limits = Limits::default().handlers(1);
@@ -49,6 +50,11 @@ fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
     let builder = builder.replay_check(check).on_replay_fault(move |fault| {
         heard.lock().expect("nobody panics with it").push(fault.clone());
     });
+    (builder, faults)
+}
+
+fn server(tool: Tool, check: ReplayCheck) -> (Server, Faults) {
+    let (builder, faults) = builder(tool, check);
     (builder.build().expect("the server can be built"), faults)
 }
 
@@ -217,6 +223,67 @@ async fn a_path_that_changes() {
             })
         },
         &["Panicked "],
+    )
+    .await;
+}
+
+/// The first leg of a tool with a store ends in front of its first step, in both runs.
+#[tokio::test(start_paused = true)]
+async fn the_first_step_of_a_claimed_call() {
+    let check = async |handler: Handler, expected: &[&str]| {
+        for tool in [tool(handler).single_use(true), tool(handler).write_ahead(true)] {
+            let (builder, faults) = builder(tool.needs(AskSupport::FORM), ReplayCheck::Always);
+            let server = builder.store(MemoryStore::new()).single_instance(true).build().unwrap();
+            let reply = ToolCall::new(json!({})).through(&server, &answers()).await;
+            assert_eq!(result_text(&reply), "done", "{reply}");
+            assert_eq!(fault_texts(&faults), strings(expected));
+        }
+    };
+    async fn step(ctx: &Ctx, key: &str) -> Result<()> {
+        Ok(ctx.step(key, async |_| Ok(())).await?)
+    }
+    check(|ctx| Box::pin(async { step(ctx, "a").await.map(|()| "done".to_owned()) }), &[]).await;
+    check(
+        |ctx| {
+            Box::pin(async {
+                step(ctx, "a").await?;
+                ctx.elicit::<Place>("Where?").await?;
+                step(ctx, "b").await.map(|()| "done".to_owned())
+            })
+        },
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            Box::pin(async {
+                let place = async { ctx.elicit::<Place>("Where?").await.map_err(Error::from) };
+                futures_util::future::try_join(step(ctx, "a"), place).await.map(|_| "done".to_owned())
+            })
+        },
+        &[],
+    )
+    .await;
+    check(
+        |ctx| {
+            Box::pin(async {
+                let (one, two) = futures_util::future::join(step(ctx, "a"), step(ctx, "b")).await;
+                one.and(two).map(|()| "done".to_owned())
+            })
+        },
+        &[],
+    )
+    .await;
+    // Another step is another path.
+    check(
+        |ctx| {
+            static RUN: AtomicU32 = AtomicU32::new(0);
+            Box::pin(async {
+                let key = if next(&RUN) % 3 == 1 { "other" } else { "a" };
+                step(ctx, key).await.map(|()| "done".to_owned())
+            })
+        },
+        &["StepAdded other"],
     )
     .await;
 }

@@ -11,7 +11,7 @@ use antiphon::{
         Bench, DuplicateTiming, Effects, Fault, FindingKind, Guarantee, Outcome, Question, ScriptedUser,
         UserAnswer,
     },
-    wire::{AskKind, FormField, FormSchema, ResourceContents},
+    wire::{AskKind, AskSupport, FormField, FormSchema, ResourceContents},
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -389,4 +389,90 @@ async fn only_some_faults() {
         [Fault::Move, Fault::SlowUser]
     );
     assert_eq!(report.to_string(), "a call of 3 legs with 2 faults");
+}
+
+/// A call that ends before its questions says why.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_asks_less_says_why() {
+    let check = async |call: &Call, user: ScriptedUser, asked: &[&str], why: &str| {
+        let done = Bench::new(everything).user(user).run(call, None).await;
+        let text = panic_text(|| _ = done.expect_asked(asked));
+        for part in [why, &format!("{asked:?}")] {
+            assert!(text.contains(part), "{text}");
+        }
+    };
+    let (tool, refuses) = (Call::tool("choose", ()).unwrap(), ScriptedUser::new().decline("region"));
+    check(&tool, refuses.clone(), &["region", "confirm"], "no region was chosen").await;
+    check(&Call::prompt("choose", ()).unwrap(), refuses.clone(), &["confirm"], "no region was chosen").await;
+    check(&Call::resource("ask://two"), refuses, &["region"], "Resource not found").await;
+    check(&tool, ScriptedUser::new(), &[], "the scripted user has no answer to `region`").await;
+    let cannot = ScriptedUser::new().declares(AskSupport::NONE);
+    check(&tool, cannot, &["region"], "capabilit").await;
+    // A cause that only the log has.
+    let broken = |_: &Effects| {
+        Server::builder("broken", "1.0").tool(Tool::new("choose", async |_: &Ctx, _: NoArguments| {
+            Err::<String, _>(antiphon::Error::from(std::io::Error::other("the disk is full")))
+        }))
+    };
+    let done = Bench::new(broken).run(&tool, None).await;
+    let text = panic_text(|| _ = done.expect_asked(&["region"]));
+    assert!(text.contains("the disk is full"), "{text}");
+}
+
+/// Returns the message of a panic.
+fn panic_text(run: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).expect_err("it panics");
+    panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+/// What is disregarded is in no message.
+#[tokio::test(start_paused = true)]
+async fn what_is_disregarded_is_not_printed() {
+    fn timed(effects: &Effects) -> ServerBuilder {
+        let effects = effects.clone();
+        let handler = lent(move |ctx: &Ctx, _: Order| {
+            let effects = effects.clone();
+            Box::pin(async move {
+                let Some(Answer::Accept(Region { region })) = ctx.form::<Region>(&region())? else {
+                    return Ok(region().into());
+                };
+                // The time, and something that differs between runs and is compared.
+                let number = effects.perform("create", format!("{:?}", ctx.call_id())).await;
+                let runs = effects.runs("create");
+                Ok(Reply::Complete(format!("at 12:34 {region} {number} {runs}")))
+            })
+        });
+        Server::builder("timed", "1.0").tool(Tool::new("order", handler))
+    }
+    let bench = Bench::new(timed).user(person()).disregard(|result| {
+        if let Some(text) = result.pointer_mut("/content/0/text") {
+            *text = text.as_str().unwrap_or_default().replace("12:34", "..").into();
+        }
+    });
+    let report = bench.run_all_faults("order", orders()).await;
+    let found: Vec<String> = report.findings().iter().map(ToString::to_string).collect();
+    let of = |which: &str| found.iter().filter(|text| text.starts_with(which)).count();
+    assert!(of("crash") > 0 && of("leg 2 sent") > 0, "{found:?}");
+    for text in &found {
+        assert!(text.contains("at .. eu 1 2") && !text.contains("12:34"), "{text}");
+    }
+}
+
+/// A tool with scopes, called with a token.
+#[tokio::test(start_paused = true)]
+async fn a_caller_with_a_token() {
+    let scoped = |effects: &Effects| {
+        let effects = effects.clone();
+        let handler = lent(move |ctx, args| Box::pin(order(ctx, args, effects.clone())));
+        Server::builder("orders", "1.0").tool(Tool::new("order", handler).scopes(["order", "pay"]))
+    };
+    let bench = Bench::new(scoped).user(person());
+    bench.clone().bearer(["pay", "order", "more"]).call("order", orders()).await.expect_text(RESULT);
+    let known = bench.clone().principal(Principal::user("alice"));
+    for bench in [bench.clone(), known] {
+        let report = bench.bearer(["order", "pay"]).run_all_faults("order", orders()).await;
+        report.expect_same_result().expect_effects(Guarantee::OneKeyEach);
+    }
+    bench.clone().call("order", orders()).await.expect_failure("scope");
+    bench.bearer(["order"]).call("order", orders()).await.expect_failure("scope");
 }

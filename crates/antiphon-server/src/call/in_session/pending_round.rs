@@ -35,7 +35,7 @@ impl<'a> PendingRound<'a> {
 
     fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), StopReason> {
         let Pushed { session, outbox, scopes, wait, .. } = self.pushed;
-        let question = Question { request, elicitation_id: self.ids.get(key), related_task: None };
+        let question = Question { key, request, elicitation_id: self.ids.get(key), related_task: None };
         let outbound = OutboundRequest::send(session, outbox, scopes, &question, *wait);
         self.pending.push((key.to_owned(), outbound.map_err(StopReason::Author)?));
         Ok(())
