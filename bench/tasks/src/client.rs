@@ -84,21 +84,31 @@ impl TaskClient {
         }
     }
 
-    async fn send(&self, method: &str, mut params: Value) -> Result<Value> {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {
-                "elicitation": {"form": {}},
-                "extensions": {"io.modelcontextprotocol/tasks": {}},
-            },
-        });
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let reply = self.server.respond(request.as_bytes(), &Caller::default()).await.ok_or("no reply")?;
+    async fn send(&self, method: &str, params: Value) -> Result<Value> {
+        Self::reply(&self.server, method, &request(method, params, true)).await
+    }
+
+    /// Sends a request, and returns its result.
+    pub(crate) async fn reply(server: &Server, method: &str, request: &str) -> Result<Value> {
+        let reply = server.respond(request.as_bytes(), &Caller::default()).await.ok_or("no reply")?;
         let mut reply: Value = serde_json::from_slice(&reply.body)?;
         match reply["error"].take() {
             Value::Null => Ok(reply["result"].take()),
             error => Err(format!("{method}: {error}").into()),
         }
     }
+}
+
+/// Returns a request of a client that declares the extension for tasks, or not.
+pub(crate) fn request(method: &str, mut params: Value, declares: bool) -> String {
+    let mut capabilities = json!({"elicitation": {"form": {}}});
+    if declares {
+        capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    }
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }

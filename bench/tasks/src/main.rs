@@ -1,13 +1,15 @@
 //! Prints the cost of a task on each engine, beside the raw operations of its store, and of many tasks that wait.
 //!
-//! `bench-tasks [--calls N] [--waiting N] [--sqlite FILE]`: the engine in memory is always measured. One task after the other
+//! `bench-tasks [--calls N] [--waiting N] [--polls N] [--sqlite FILE]`: the engine in memory is always measured. One task after the other
 //! is created, read, answered and run to its end; after each request the raw operations of that request are done on a row of
 //! their own, with a snapshot of the same length, so that a slow moment of the machine or of the disk meets both. Then as many
-//! tasks wait as `--waiting` says, and one of them is answered.
+//! tasks wait as `--waiting` says, and one of them is answered. At the end, tasks with large records, questions and results are
+//! polled `--polls` times each.
 
 mod client;
 mod engine;
 mod measured;
+mod polls;
 mod raw;
 mod waiting;
 
@@ -36,6 +38,9 @@ async fn run() -> Result<()> {
     println!("|---|--:|--:|--:|--:|");
     for engine in arguments.engines().await? {
         waiting::measure(&engine, arguments.waiting).await?;
+    }
+    for engine in arguments.engines().await? {
+        polls::measure(&engine, arguments.polls).await?;
     }
     Ok(())
 }
@@ -90,6 +95,7 @@ fn micros(begin: Instant) -> f64 {
 struct Arguments {
     calls: usize,
     waiting: usize,
+    polls: usize,
     sqlite: Option<std::path::PathBuf>,
 }
 
@@ -97,12 +103,13 @@ impl Arguments {
     fn parse() -> Result<Self> {
         use lexopt::prelude::*;
 
-        let mut arguments = Self { calls: 1000, waiting: 10_000, sqlite: None };
+        let mut arguments = Self { calls: 1000, waiting: 10_000, polls: 100, sqlite: None };
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("calls") => arguments.calls = parser.value()?.parse()?,
                 Long("waiting") => arguments.waiting = parser.value()?.parse()?,
+                Long("polls") => arguments.polls = parser.value()?.parse()?,
                 Long("sqlite") => arguments.sqlite = Some(parser.value()?.into()),
                 other => return Err(other.unexpected().into()),
             }
