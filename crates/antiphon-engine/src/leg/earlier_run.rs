@@ -85,8 +85,9 @@ impl Leg {
     /// Returns `true` if a step of an earlier run waits until the handler has reached the others. In a set of futures, the outcome of
     /// one may lead to code that does not poll the rest, which then could not be reached any more.
     pub(super) fn waits_for_earlier_steps(&self) -> bool {
-        !self.gives_up_earlier_steps
-            && !(self.ended.is_empty() && self.interrupted.is_empty())
+        let waits = !self.ended.is_empty() || !self.interrupted.is_empty();
+        waits
+            && !self.gives_up_earlier_steps
             && self.history.is_replayed()
             && self.history.has_unreplayed_steps()
     }

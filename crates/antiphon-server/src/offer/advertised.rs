@@ -127,11 +127,17 @@ mod tests {
     #[test]
     fn no_schema_of_a_value_is_a_boolean() {
         for (schema, shown) in [
-            (json!({"properties": {"any": true, "none": false}}), json!({"properties": {"any": {}, "none": {"not": {}}}})),
+            (
+                json!({"properties": {"any": true, "none": false}}),
+                json!({"properties": {"any": {}, "none": {"not": {}}}}),
+            ),
             (json!({"items": true}), json!({"items": {}})),
             (json!({"items": [true, {"items": false}]}), json!({"items": [{}, {"items": {"not": {}}}]})),
             (json!({"anyOf": [true, {"not": true}]}), json!({"anyOf": [{}, {"not": {}}]})),
-            (json!({"$defs": {"a": {"properties": {"b": true}}}}), json!({"$defs": {"a": {"properties": {"b": {}}}}})),
+            (
+                json!({"$defs": {"a": {"properties": {"b": true}}}}),
+                json!({"$defs": {"a": {"properties": {"b": {}}}}}),
+            ),
             (
                 json!({"additionalProperties": {"properties": {"a": true}}}),
                 json!({"additionalProperties": {"properties": {"a": {}}}}),
