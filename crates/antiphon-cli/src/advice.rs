@@ -2,7 +2,10 @@
 //!
 //! The reasons are those of docs/errors.md. A server without reasons gets advice only if its connection failed.
 
-use antiphon::client::{ClientError, ClientErrorKind, PendingCall, RequestFault};
+use antiphon::{
+    client::{ClientError, ClientErrorKind, PendingCall, RequestFault},
+    wire::ProtocolVersion,
+};
 
 /// The next step of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +100,8 @@ fn is_connection(error: &ClientError) -> bool {
 /// Returns `true` for the error of a server that can ask in sessions only.
 pub(crate) fn wants_session(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    text.contains("server-initiated") && text.contains("2026-07-28")
+    text.contains("server-initiated")
+        && ProtocolVersion::MODERN.iter().any(|version| text.contains(version.as_str()))
 }
 
 #[cfg(test)]

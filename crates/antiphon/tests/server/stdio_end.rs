@@ -203,8 +203,10 @@ async fn a_request_that_asks_in_a_session_fails() {
     ] {
         for version in ["2025-06-18", "2025-11-25"] {
             let (server, _) = server();
-            let ended =
-                end_after(lines(Some(version), &[request.clone()]), |i, o| serve_streams(i, o, server)).await;
+            let ended = end_after(lines(Some(version), std::slice::from_ref(&request)), |i, o| {
+                serve_streams(i, o, server)
+            })
+            .await;
             let last = ended.messages.last().unwrap();
             assert!(last.to_string().contains("not answered: the session ended"), "{what}: {last}");
             assert_eq!((&last["id"], ended.outcome().1), (&json!(1), tenths), "{what} {version}");
