@@ -179,10 +179,12 @@ async fn take(
     match end {
         AskEnd::Answer(Ok(answer)) => {
             addressed.reload(server).await?;
-            let (open, _opening) = awaited(server, caller, addressed).await?;
+            let (open, opening) = awaited(server, caller, addressed).await?;
             // A question that is not open any more was withdrawn.
             let Some(question) = open.get(&key) else { return Ok(()) };
             let given = GivenAnswer::new(server, &key, question, &answer);
+            // Others may open a content while the store writes.
+            drop(opening);
             send(server, addressed, &Message::Answers(vec![given])).await
         }
         // The task still waits, and another request may ask again.
