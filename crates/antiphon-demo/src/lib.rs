@@ -89,7 +89,7 @@ pub fn server_with_store(
 /// # Errors
 /// As [`server_with_store`], and if it has keys and no store: other processes with the same keys would not find its tasks.
 pub fn draft_server(keys: Option<KeyRing>, store: Option<Arc<dyn CallStore>>) -> Result<Server, BuildError> {
-    let builder = without_echo(Backend::from_env(), Build::New).tool(draft_echo::echo);
+    let builder = with_others(empty().tool(draft_echo::echo), Backend::from_env(), Build::New);
     // As in the example.
     let options = TaskOptions::default().poll_interval(Duration::from_millis(100));
     build(with_tasks(builder).draft_tasks(true).task_options(options), keys, store)
@@ -117,12 +117,17 @@ pub fn with_tasks(builder: ServerBuilder) -> ServerBuilder {
 
 /// Returns a builder of the demo server, with this backend and this build of `rolling_upgrade`.
 pub fn builder(backend: Backend, build: Build) -> ServerBuilder {
-    without_echo(backend, build).tool(echo::echo)
+    with_others(empty().tool(echo::echo), backend, build)
 }
 
-fn without_echo(backend: Backend, build: Build) -> ServerBuilder {
-    let builder = Server::builder("antiphon-demo", env!("CARGO_PKG_VERSION"))
+fn empty() -> ServerBuilder {
+    Server::builder("antiphon-demo", env!("CARGO_PKG_VERSION"))
         .instructions("Tools that ask: try `provision` with a name.")
+}
+
+/// Adds everything but `echo`.
+fn with_others(builder: ServerBuilder, backend: Backend, build: Build) -> ServerBuilder {
+    let builder = builder
         .bind_principal(user::principal_of)
         .state(backend)
         .tool(provision::provision)

@@ -75,6 +75,12 @@ impl Server {
         reply["result"].clone()
     }
 
+    /// Ends the input, and waits for the end of the process. A process that is killed may keep the lease of a task.
+    fn ends(mut self) {
+        self.input = None;
+        assert!(self.process.wait().unwrap().success());
+    }
+
     /// Subscribes to a task, and waits until it has this status. Returns it.
     fn until(&mut self, task: &str, status: &str) -> Value {
         self.send("subscriptions/listen", json!({"notifications": {"taskIds": [task]}}));
@@ -111,7 +117,7 @@ fn each_process_continues_the_task_of_the_last_one() {
         let asked = second.until(task, "input_required");
         assert!(asked["inputRequests"]["confirm"].is_object(), "{asked}");
         let answers = json!({"confirm": {"action": "accept", "content": {"value": true}}});
-        drop(second);
+        second.ends();
         start().last("tasks/update", json!({"taskId": task, "inputResponses": answers}), end);
         let done = start().until(task, "completed");
         assert_eq!(done["result"]["content"][0]["text"], "Deleted q1.txt.", "{done}");

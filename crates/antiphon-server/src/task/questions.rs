@@ -5,7 +5,7 @@
 //!                                               │ ├─── asked with another text ──────────▶ superseded
 //!                                               │ └─── not in the record of an ended leg ▶ withdrawn
 //!                                               ├ asked again with its text: the same key
-//!                                               └ answered, and the answer is not valid: open until the leg asks again
+//!                                               └ answered, and the answer is not valid: not shown until the leg asks again
 //! ```
 //!
 //! A leg that runs has not reached all of its questions yet. So it only adds questions, and the end of a leg replaces them.

@@ -129,6 +129,11 @@ impl Shown {
         }
     }
 
+    /// Returns true if no question of the stored data has an answer.
+    pub(super) fn is_unanswered(&self, stored: &Self) -> bool {
+        self.questions.len() == stored.questions.len() && self.questions.iter().all(|open| !open.is_refused)
+    }
+
     /// Returns true if the question waits for an answer.
     pub(super) fn is_awaited(&self, key: &str) -> bool {
         self.questions.iter().any(|question| question.key == key && !question.is_refused)

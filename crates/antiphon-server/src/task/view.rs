@@ -69,16 +69,14 @@ pub(super) fn content(
         Some(ShownEnd::Failed { .. }) => open().map(Content::Error),
         Some(ShownEnd::Cancelled) => Ok(Content::None),
         None if now.questions.is_empty() => Ok(Content::None),
-        None if now.questions.len() == shown.questions.len() => open().map(Content::Questions),
+        None if now.is_unanswered(shown) => open().map(Content::Questions),
+        // The status stays `input_required` while a question is asked again. Another answer under its old key would be lost, so that
+        // only its new key is shown.
         None => {
-            let requests = questions(server, key, row, shown, |open| is_open(now, open))?;
+            let requests = questions(server, key, row, shown, |open| now.is_awaited(open))?;
             to_raw_value(&requests).map(Content::Questions).map_err(|_fault| Refusal::Internal)
         }
     }
-}
-
-fn is_open(now: &Shown, key: &str) -> bool {
-    now.questions.iter().any(|question| question.key == key)
 }
 
 /// Returns those of the stored questions whose keys fulfil `is_wanted`. Without any, nothing is opened.
