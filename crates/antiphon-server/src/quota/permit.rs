@@ -169,6 +169,7 @@ impl QuotaPermit {
     }
 
     /// Moves the permit to another account. After an error the permit is as before.
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn assign(&mut self, account: Account, limits: &QuotaLimits) -> Result<(), QuotaExceeded> {
         let mut usage = self.of.usage();
         usage.remove(self.account, self.amount);

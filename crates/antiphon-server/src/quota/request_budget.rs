@@ -23,6 +23,7 @@ pub struct RequestBudget(Arc<Shared>);
 struct Shared {
     quota: Arc<Quota>,
     limits: QuotaLimits,
+    #[cfg(feature = "http2")]
     all_limits: Limits,
     identity: Identity,
     accounts: Accounts,
@@ -38,9 +39,14 @@ impl Default for RequestBudget {
 impl RequestBudget {
     pub(crate) fn new(limits: &Limits, identity: Identity, accounts: Accounts) -> Self {
         let each = limits.request_bytes_per_caller;
-        let all_limits = limits.clone();
-        let limits = QuotaLimits::new(limits, limits.request_bytes, each, each);
-        Self(Arc::new(Shared { quota: Arc::default(), limits, all_limits, identity, accounts }))
+        Self(Arc::new(Shared {
+            quota: Arc::default(),
+            limits: QuotaLimits::new(limits, limits.request_bytes, each, each),
+            #[cfg(feature = "http2")]
+            all_limits: limits.clone(),
+            identity,
+            accounts,
+        }))
     }
 
     /// Returns the number of bytes that are reserved.
@@ -56,7 +62,7 @@ impl RequestBudget {
     }
 
     /// Returns the limits of a quota of `all`, of which anonymous callers leave the same share.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "http2")]
     pub(crate) fn limits_of(&self, all: usize, each_principal: usize, each_address: usize) -> QuotaLimits {
         QuotaLimits::new(&self.0.all_limits, all, each_principal, each_address)
     }

@@ -131,6 +131,7 @@ impl<S: MessageService> HttpService<S> {
         &self.shared.options
     }
 
+    #[cfg(feature = "http2")]
     pub(crate) fn budget(&self) -> &RequestBudget {
         &self.shared.budget
     }
