@@ -105,7 +105,7 @@ pub(crate) enum StepsKept {
     InTask,
 }
 
-/// What a caller does after an error, if steps have had their effects.
+/// The advice after an error, if steps have had their effects.
 pub(crate) const DO_NOT_REPEAT: &str =
     "Do not send this again: look at what these steps did first; a new call repeats them";
 const GO_ON: &str = "The last requestState continues this call; a new call repeats these steps";

@@ -425,7 +425,7 @@ fn panic_text(run: impl FnOnce()) -> String {
     panic.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
-/// What is disregarded is in no message.
+/// No message has a member that is disregarded.
 #[tokio::test(start_paused = true)]
 async fn what_is_disregarded_is_not_printed() {
     fn timed(effects: &Effects) -> ServerBuilder {

@@ -281,7 +281,7 @@ async fn late_answers() {
     }
 }
 
-/// What no session may call is exempt: the fault does not happen.
+/// The fault does not happen to a tool that no session may call.
 #[tokio::test(start_paused = true)]
 async fn what_no_session_may_call() {
     let modern = |effects: &Effects| {

@@ -30,6 +30,12 @@ fn random_calls_keep_the_rules() {
     }
 }
 
+/// Seeds that have broken a rule: two steps of a set of which one is behind a lookup, interrupted, and ended.
+#[test]
+fn seeds_that_failed_once_keep_the_rules() {
+    [20_261_520, 20_262_340].into_iter().for_each(check);
+}
+
 /// The rules can be broken: with steps that are not tied to the store, a run must show it.
 #[test]
 fn a_fleet_without_a_store_breaks_the_rules() {
