@@ -41,6 +41,7 @@ use crate::{
 };
 use antiphon_seal::Call;
 use antiphon_wire::{InputRequest, InputResponses};
+use end::shown_questions;
 use history::History;
 use slot::WakerId;
 use slots::Slots;
@@ -235,8 +236,9 @@ impl Leg {
     /// Begins the first leg of a call.
     // Not inlined: a function writes its result where the caller keeps it, and inlined code copies it there.
     #[inline(never)]
-    pub fn begin(setup: Setup) -> Self {
+    pub fn begin(mut setup: Setup) -> Self {
         let watches = setup.purpose.watches();
+        let unanswered = shown_questions(std::mem::take(&mut setup.shown), 1).collect();
         let history = match setup.writes_ahead {
             true => History::of(Vec::new(), None, true),
             false => History::default(),
@@ -248,7 +250,7 @@ impl Leg {
             status: Status::Running,
             history,
             inbox: Vec::new(),
-            unanswered: Vec::new(),
+            unanswered,
             notes: Vec::new(),
             state: None,
             shown: Vec::new(),
@@ -286,7 +288,8 @@ impl Leg {
     /// questions asked by hand.
     ///
     /// The leg is made in its box: it is large.
-    pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, setup: Setup) -> Box<Self> {
+    pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, mut setup: Setup) -> Box<Self> {
+        let shown = std::mem::take(&mut setup.shown);
         let mut room = setup
             .limits
             .state
@@ -337,11 +340,18 @@ impl Leg {
                 }
                 Some(text) => {
                     room = room.saturating_sub(text.len());
+                    // An answer that was not valid, to the same question.
+                    leg.inbox.retain(|incoming| incoming.received.asked.path != asked.path);
                     leg.inbox.push(
                         ReceivedAnswer { asked, text: Some(text.to_owned()), response: None, at: Some(now) }
                             .into(),
                     );
                 }
+            }
+        }
+        for question in shown_questions(shown, leg.round) {
+            if leg.unanswered.iter().all(|open| open.asked.path != question.asked.path) {
+                leg.unanswered.push(question);
             }
         }
         leg

@@ -266,6 +266,22 @@ impl Entry {
 }
 
 impl AskRecord {
+    /// Returns the record of a question that is asked for the first time, without a deadline.
+    pub(crate) fn new(path: Arc<str>, digest: Digest, round: u32) -> Self {
+        Self {
+            path,
+            digest,
+            times: 1,
+            round,
+            first: round,
+            deadline: None,
+            agreed: None,
+            question: None,
+            answer: None,
+            not_asked: None,
+        }
+    }
+
     /// Returns the estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
         let texts = self.question.as_ref().map_or(0, |text| text.len())

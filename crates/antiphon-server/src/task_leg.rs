@@ -1,7 +1,8 @@
 //! The connection between a running leg of a task and the runner of the task.
 
-use antiphon_seal::Principal;
-use antiphon_wire::{AskSupport, InputRequest};
+use antiphon_engine::PendingAsk;
+use antiphon_seal::{Digest, Principal};
+use antiphon_wire::AskSupport;
 use futures_util::task::AtomicWaker;
 use std::{
     fmt,
@@ -20,6 +21,8 @@ pub(crate) struct TaskLeg {
     pub(crate) principal: Option<Principal>,
     /// The questions that the client of the creating request supports.
     pub(crate) asks: AskSupport,
+    /// The questions that an earlier run of this leg has shown, by their paths.
+    pub(crate) shown: Vec<(Arc<str>, Digest)>,
     /// True if the first new step of this leg is refused: the task was cancelled.
     pub(crate) refuses_step: bool,
     /// The time for which the state of this leg is accepted.
@@ -33,8 +36,8 @@ pub(crate) struct TaskLeg {
 /// The news of a running leg.
 #[derive(Debug, Default)]
 pub(crate) struct LegNews {
-    /// The questions that are asked while a step runs, with their paths, if they have changed.
-    pub(crate) questions: Option<Vec<(String, InputRequest)>>,
+    /// The questions that are asked while a step runs, if they have changed.
+    pub(crate) questions: Option<Vec<PendingAsk>>,
     /// The paths of the questions that stay open after the leg, if they were open: those in its record.
     pub(crate) kept: Vec<String>,
     /// The ids that the author gave to URL questions, by the paths of the questions.
@@ -51,12 +54,14 @@ impl TaskLeg {
     pub(crate) fn new(
         principal: Option<Principal>,
         asks: AskSupport,
+        shown: Vec<(Arc<str>, Digest)>,
         refuses_step: bool,
         state_ttl: Duration,
     ) -> Arc<Self> {
         Arc::new(Self {
             principal,
             asks,
+            shown,
             refuses_step,
             state_ttl,
             ends: AtomicBool::new(false),
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_end_of_a_leg_stays_until_then() {
-        let leg = TaskLeg::new(None, AskSupport::NONE, true, Duration::from_secs(1));
+        let leg = TaskLeg::new(None, AskSupport::NONE, Vec::new(), true, Duration::from_secs(1));
         leg.report(|news| news.status = Some("half".to_owned()));
         leg.report(|news| (news.deadline, news.is_cancellation_unmet) = (Some(7), true));
         let shown = leg.take_shown();

@@ -66,6 +66,10 @@ impl Leg {
 
     /// Finds the answer to a question. If there is none, returns the record with which the question is asked.
     fn find_answer(&mut self, question: &Question, recorded: Option<usize>) -> AskLookup {
+        if recorded.is_some() || self.incoming(&question.path).is_some() {
+            // An earlier run of this leg has shown it.
+            self.unanswered.retain(|open| open.asked.path != question.path);
+        }
         if let Some(at) = recorded {
             let entry = self.history.entry(at);
             let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
@@ -115,18 +119,8 @@ impl Leg {
 
     /// Returns the record of a question that is asked for the first time.
     fn new_record(&self, question: &Question) -> AskRecord {
-        AskRecord {
-            path: question.path.clone(),
-            digest: question.digest,
-            times: 1,
-            round: self.round,
-            first: self.round,
-            deadline: question.within.map(|within| self.setup.now.saturating_add(within)),
-            agreed: None,
-            question: None,
-            answer: None,
-            not_asked: None,
-        }
+        let deadline = question.within.map(|within| self.setup.now.saturating_add(within));
+        AskRecord { deadline, ..AskRecord::new(question.path.clone(), question.digest, self.round) }
     }
 
     fn asked_phase(&self, asked: AskRecord, cause: Option<Unanswered>) -> AskPhase {

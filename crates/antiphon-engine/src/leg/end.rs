@@ -9,7 +9,7 @@ use crate::{
     record::{AskRecord, ReceivedAnswer, Record},
     stop::StopReason,
 };
-use antiphon_seal::Call;
+use antiphon_seal::{Call, Digest};
 use antiphon_wire::InputRequests;
 use std::sync::Arc;
 
@@ -70,8 +70,8 @@ impl Leg {
         self.observations.at_checkpoint = self.ending_checkpoints > 0;
         self.observations.ended_early |= !self.held.is_empty() || !self.held_for_space.is_empty();
         if self.is_at_rest() {
-            // The handler asks them no more.
-            self.unanswered.clear();
+            // The handler asks them no more, except for those of an earlier run of this leg.
+            self.unanswered.retain(|open| open.asked.round == self.round);
         }
         self.record_checkpoints();
         let limits = self.setup.limits;
@@ -240,6 +240,17 @@ impl Leg {
         };
         Box::write(place, output)
     }
+}
+
+/// Returns the questions that an earlier run of a leg has shown, as questions of this round.
+pub(super) fn shown_questions(
+    shown: Vec<(Arc<str>, Digest)>,
+    round: u32,
+) -> impl Iterator<Item = UnansweredAsk> {
+    shown.into_iter().map(move |(path, digest)| UnansweredAsk {
+        asked: AskRecord::new(path, digest, round),
+        cause: Unanswered::NotCounted,
+    })
 }
 
 /// Checks that one more leg may follow this number of legs. No other function enforces the limit of legs.

@@ -6,6 +6,7 @@ use super::{
     slots::Counter,
 };
 use crate::{answer::with_reason, record::ReceivedAnswer};
+use antiphon_seal::Digest;
 use antiphon_wire::InputRequest;
 
 /// A question that waits for its answer now.
@@ -17,6 +18,8 @@ pub struct PendingAsk {
     pub path: String,
     /// The question, with the reason in its message if the question is asked again.
     pub request: InputRequest,
+    /// The digest of the question, without a reason: [`Setup::shown`](super::Setup::shown).
+    pub digest: Digest,
     /// The last second at which an answer counts, in Unix seconds.
     pub deadline: Option<u64>,
     /// The id that the author gave to a URL question.
@@ -86,6 +89,7 @@ impl Leg {
             slot: id,
             path: asked.path.to_string(),
             request: with_reason(asking.question.request.clone(), reason.as_deref()),
+            digest: asked.digest,
             deadline: asked.deadline,
             elicitation_id: asking.question.elicitation_id.as_deref().map(ToOwned::to_owned),
         })

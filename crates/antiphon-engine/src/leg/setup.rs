@@ -3,6 +3,8 @@
 #[cfg(doc)]
 use super::Leg;
 use crate::{limits::Limits, record::Migration};
+use antiphon_seal::Digest;
+use std::sync::Arc;
 
 /// The way in which an answer reaches the handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,9 @@ pub struct Setup {
     pub anchor: bool,
     /// True in a task: questions stay open from leg to leg, so a leg without an answer is no refusal to answer.
     pub in_task: bool,
+    /// The questions that an earlier run of this leg has shown, by their paths. In a task, an answer to one of them may have come:
+    /// each stays open until this leg asks it, or a later leg comes to rest without it.
+    pub shown: Vec<(Arc<str>, Digest)>,
     /// True if the call was cancelled and the handler does not know yet: its first new step does not run and fails with the
     /// code [`CANCELLED`](crate::CANCELLED).
     pub refuse_step: bool,

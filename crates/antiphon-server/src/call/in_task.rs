@@ -86,7 +86,7 @@ impl<'f> TaskExchange<'f> {
             let questions: Vec<PendingAsk> = questions.collect();
             self.task.report(|news| {
                 news.elicitation_ids = elicitation_ids(&questions);
-                news.questions = Some(questions.into_iter().map(|ask| (ask.path, ask.request)).collect());
+                news.questions = Some(questions);
             });
         }
         ended

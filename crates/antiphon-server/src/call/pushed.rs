@@ -104,7 +104,7 @@ impl<'f> PushedAsks<'f> {
     }
 
     fn send_one(&self, ask: PendingAsk, now: u64) -> Result<SentAsk, StopReason> {
-        let PendingAsk { slot, path, request, deadline, elicitation_id } = ask;
+        let PendingAsk { slot, path, request, deadline, elicitation_id, digest: _ } = ask;
         if !self.pushed.may_answer && matches!(request, InputRequest::Elicit(_)) {
             return Err(StopReason::Client(NOT_APPROVER.to_owned()));
         }

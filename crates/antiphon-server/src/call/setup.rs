@@ -38,6 +38,7 @@ pub(crate) fn setup(
         lenient: settings.lenient_replay,
         anchor: purpose != Purpose::DryRun && anchors(server, admitted),
         in_task: task.is_some(),
+        shown: task.map(|task| task.shown.clone()).unwrap_or_default(),
         refuse_step: task.is_some_and(|task| task.refuses_step),
         now: seconds(server.clock.now()),
         writes_ahead,

@@ -207,6 +207,7 @@ impl Leg<'_> {
         let leg = TaskLeg::new(
             self.snapshot.principal(),
             self.snapshot.asks(),
+            self.snapshot.questions.shown_by_earlier_run(),
             input.refuses_step,
             self.snapshot.state_ttl(self.server),
         );
@@ -255,16 +256,13 @@ impl Leg<'_> {
             self.snapshot.report(status);
         }
         let Some(questions) = news.questions else { return false };
-        let questions = questions.iter().map(|(path, request)| (&**path, request));
+        let (all, at_most) = (&mut self.snapshot.questions, self.server.limits.asks);
+        let asked = questions.iter().map(|ask| (&*ask.path, &ask.request));
         match is_mutant("task_question_taken_back") {
-            true => self.snapshot.questions.replace(
-                questions,
-                &[],
-                &news.elicitation_ids,
-                self.server.limits.asks,
-            ),
-            false => self.snapshot.questions.add(questions, &news.elicitation_ids, self.server.limits.asks),
+            true => all.replace(asked, &[], &news.elicitation_ids, at_most),
+            false => all.add(asked, &news.elicitation_ids, at_most),
         }
+        all.note_digests(questions.iter().map(|ask| (&*ask.path, ask.digest)));
         true
     }
 

@@ -11,11 +11,12 @@
 //! A leg that runs has not reached all of its questions yet. So it only adds questions, and the end of a leg replaces them.
 
 use super::shown::ShownQuestion;
+use antiphon_seal::Digest;
 use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{Action, InputRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 /// The open questions of a task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ struct OpenQuestion {
     /// True if its answer is not valid, and with the leg that asks again.
     #[serde(default)]
     is_refused: bool,
+    /// The digest for the engine, if a leg has shown the question while it ran: the record of the leg is not there yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<[u8; 16]>,
 }
 
 impl Questions {
@@ -73,7 +77,7 @@ impl Questions {
             }
             let elicitation_id = elicitation_ids.iter().find(|(of, _)| of == path).map(|(_, id)| id.clone());
             let (key, path, request) = (self.new_key(path), path.to_owned(), text.get().to_owned());
-            self.open.push(OpenQuestion { key, path, request, elicitation_id, is_refused: false });
+            self.open.push(OpenQuestion { key, path, request, elicitation_id, is_refused: false, digest: None });
         }
     }
 
@@ -90,6 +94,21 @@ impl Questions {
         self.open.retain(|open| place(&open.path).is_some() || kept.contains(&open.path));
         self.add(round.iter().copied(), elicitation_ids, at_most);
         self.open.sort_by_key(|open| place(&open.path).unwrap_or(usize::MAX));
+    }
+
+    /// Notes the digests of questions that a leg shows while it runs.
+    pub(super) fn note_digests<'a>(&mut self, digests: impl IntoIterator<Item = (&'a str, Digest)>) {
+        for (path, digest) in digests {
+            for open in self.open.iter_mut().filter(|open| open.path == path) {
+                open.digest = Some(digest.to_bytes());
+            }
+        }
+    }
+
+    /// Returns the open questions of a leg that runs again which its earlier run has shown, by their paths.
+    pub(super) fn shown_by_earlier_run(&self) -> Vec<(Arc<str>, Digest)> {
+        let open = self.open.iter().filter(|open| !open.is_refused);
+        open.filter_map(|open| Some((Arc::from(&*open.path), Digest::from_bytes(open.digest?)))).collect()
     }
 
     fn new_key(&mut self, path: &str) -> String {

@@ -1,7 +1,7 @@
 //! Tasks whose process stops: another one continues them. Each server has a runtime of its own, and a stopped process is a runtime
 //! that nobody drives.
 
-use crate::client::{TaskClient, accept, text_of};
+use crate::client::{TaskClient, accept, keys_of, text_of};
 use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
@@ -33,17 +33,21 @@ struct Effects {
 
 async fn work(ctx: &Ctx, effects: &Effects) -> Result<String, Error> {
     for name in ["one", "two"] {
-        ctx.step(name, async |step| {
-            effects.done.lock().unwrap().push((name, step.key().to_owned()));
-            if name == "two" {
-                effects.gate.acquire().await.unwrap().forget();
-            }
-            Ok(())
-        })
-        .await?;
+        work_once(ctx, effects, name).await?;
     }
     let Name { name } = ctx.elicit("Whose?").await?;
     Ok(name)
+}
+
+async fn work_once(ctx: &Ctx, effects: &Effects, name: &'static str) -> Result<(), Error> {
+    let step = ctx.step(name, async |step| {
+        effects.done.lock().unwrap().push((name, step.key().to_owned()));
+        if name == "two" {
+            effects.gate.acquire().await.unwrap().forget();
+        }
+        Ok(())
+    });
+    Ok(step.await?)
 }
 
 /// Runs an interrupted step again.
@@ -63,6 +67,23 @@ async fn once(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
 async fn slow_entry(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     effects.entry.acquire().await.unwrap().forget();
     work(ctx, &effects).await
+}
+
+/// Asks two people, the first one behind a wait that is not recorded; the second answer has a step behind it.
+#[tool(task = "required", rerun_after_crash)]
+async fn beside(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    let (a, b) = tokio::join!(
+        async {
+            effects.entry.acquire().await.unwrap().forget();
+            ctx.elicit::<Name>("A?").key("a").await
+        },
+        async {
+            let b = ctx.elicit::<Name>("B?").key("b").await?;
+            work_once(ctx, &effects, "two").await?;
+            Ok::<_, Error>(b)
+        }
+    );
+    Ok(format!("{} {}", a?.name, b?.name))
 }
 
 /// A process: a server, and the runtime that drives it.
@@ -98,6 +119,7 @@ impl Fleet {
             .tool(again)
             .tool(once)
             .tool(slow_entry)
+            .tool(beside)
             .build()
             .unwrap();
         drop(_entered);
@@ -225,6 +247,45 @@ fn a_leg_that_runs_again_does_not_end_before_the_steps_of_its_first_run() {
     third.effects.gate.add_permits(2);
     third.answer(&id);
     assert_eq!((fleet.count("one"), fleet.count("two")), (1, 2));
+}
+
+#[test]
+fn an_answer_to_a_question_that_the_next_run_of_its_leg_has_not_reached_is_not_lost() {
+    // The answer comes before the next run, or during it.
+    for (comes_before, wait) in [(true, 0), (false, 0), (true, 2), (false, 2)] {
+        let fleet = Fleet::new();
+        let (first, second) = (fleet.process(), fleet.process());
+        let id = first.runtime.block_on(async {
+            let id = first.client.task("beside", json!({})).await;
+            first.client.asked(&id, &["b"]).await;
+            first.client.update(&id, json!({"b": accept(json!({"name": "Bert"}))})).await;
+            first.client.until(&id, |_| fleet.count("two") == 1).await;
+            first.effects.entry.add_permits(1);
+            first.client.asked(&id, &["a"]).await;
+            id
+        });
+        let answer = || second.client.update(&id, json!({"a": accept(json!({"name": "Anna"}))}));
+        second.runtime.block_on(async {
+            if comes_before {
+                answer().await;
+            }
+            fleet.clock.advance(Duration::from_secs(31));
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            if !comes_before {
+                assert_eq!(keys_of(&second.client.get(&id).await), ["a"]);
+                answer().await;
+            }
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            second.effects.gate.add_permits(1);
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            second.effects.entry.add_permits(9);
+            let end = second.client.until(&id, |task| {
+                assert!(keys_of(task).is_empty(), "it asks again: {task}");
+                task["status"] == "completed"
+            });
+            assert_eq!(text_of(&end.await), "Anna Bert");
+        });
+    }
 }
 
 /// Asks for an hour.
