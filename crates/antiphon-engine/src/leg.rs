@@ -288,7 +288,12 @@ impl Leg {
     /// questions asked by hand.
     ///
     /// The leg is made in its box: it is large.
-    pub fn resume(call: Call, record: Record, responses: Option<&InputResponses>, mut setup: Setup) -> Box<Self> {
+    pub fn resume(
+        call: Call,
+        record: Record,
+        responses: Option<&InputResponses>,
+        mut setup: Setup,
+    ) -> Box<Self> {
         let shown = std::mem::take(&mut setup.shown);
         let mut room = setup
             .limits

@@ -77,7 +77,14 @@ impl Questions {
             }
             let elicitation_id = elicitation_ids.iter().find(|(of, _)| of == path).map(|(_, id)| id.clone());
             let (key, path, request) = (self.new_key(path), path.to_owned(), text.get().to_owned());
-            self.open.push(OpenQuestion { key, path, request, elicitation_id, is_refused: false, digest: None });
+            self.open.push(OpenQuestion {
+                key,
+                path,
+                request,
+                elicitation_id,
+                is_refused: false,
+                digest: None,
+            });
         }
     }
 
