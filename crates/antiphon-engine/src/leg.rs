@@ -14,6 +14,7 @@ mod notes;
 mod observations;
 mod pending;
 mod poll;
+mod resume;
 mod select;
 mod setup;
 mod slot;
@@ -35,13 +36,11 @@ pub use step::{StepBegin, StepPoll};
 
 use crate::{
     CallSite,
-    answer::too_long,
-    record::{AskRecord, EntryKind, HandlerState, Note, ReceivedAnswer, Record},
+    record::{AskRecord, EntryKind, HandlerState, Note, ReceivedAnswer},
     stop::StopReason,
 };
 use antiphon_seal::Call;
-use antiphon_wire::{InputRequest, InputResponses};
-use end::shown_questions;
+use antiphon_wire::InputRequest;
 use history::History;
 use slot::WakerId;
 use slots::Slots;
@@ -238,7 +237,7 @@ impl Leg {
     #[inline(never)]
     pub fn begin(mut setup: Setup) -> Self {
         let watches = setup.purpose.watches();
-        let unanswered = shown_questions(std::mem::take(&mut setup.shown), 1).collect();
+        let unanswered = Self::shown_questions(std::mem::take(&mut setup.shown), 1).collect();
         let history = match setup.writes_ahead {
             true => History::of(Vec::new(), None, true),
             false => History::default(),
@@ -282,84 +281,6 @@ impl Leg {
             deferred: DeferredWork::default(),
             observations: Observations::watching(watches),
         }
-    }
-
-    /// Begins a later leg, with the answers to awaited questions. [`Record::receive`] has received the answers to
-    /// questions asked by hand.
-    ///
-    /// The leg is made in its box: it is large.
-    pub fn resume(
-        call: Call,
-        record: Record,
-        responses: Option<&InputResponses>,
-        mut setup: Setup,
-    ) -> Box<Self> {
-        let shown = std::mem::take(&mut setup.shown);
-        let mut room = setup
-            .limits
-            .state
-            .saturating_sub(record.size())
-            .saturating_sub(record.stored.as_ref().map_or(0, |stored| stored.size()))
-            .saturating_sub(setup.limits.step_result)
-            .saturating_sub(RESERVED_SPACE);
-        let place = Box::new_uninit();
-        let mut leg = Box::write(place, Self::begin(setup));
-        leg.call = Some(call);
-        leg.setup.refuse_step &= !record.stored.as_ref().is_some_and(|stored| stored.has_refused_step());
-        leg.history = History::of(record.entries, record.stored, leg.setup.writes_ahead);
-        leg.written_notes = record.notes.len();
-        leg.inbox.reserve_exact(record.received.len() + record.asked.len());
-        leg.inbox.extend(record.received.into_iter().map(IncomingAnswer::from));
-        (leg.notes, leg.state) = (record.notes, record.state);
-        (leg.round, leg.state_only) = (record.round.saturating_add(1), record.state_only);
-        leg.has_new_answers = responses.is_some() || !leg.inbox.is_empty();
-        let now = leg.setup.now;
-        let answers = |asked: &AskRecord| responses.is_some_and(|all| all.get(&asked.path).is_some());
-        let has_answers = record.asked.iter().any(answers);
-        for mut asked in record.asked {
-            let sent = responses.and_then(|responses| responses.get(&asked.path)).map(|text| text.get());
-            // A task shows a question while the leg runs, so a question that did not leave may have an answer.
-            let is_answered = leg.setup.in_task && sent.is_some();
-            if let Some(reason) = asked.not_asked.take().filter(|_| !is_answered) {
-                let cause = match &*reason {
-                    "" => Unanswered::NotCounted,
-                    _ => Unanswered::Invalid(reason.into()),
-                };
-                leg.unanswered.push(UnansweredAsk { asked, cause });
-                continue;
-            }
-            let is_over = asked.deadline.is_some_and(|deadline| leg.setup.now > deadline);
-            match sent {
-                _ if is_over => {
-                    leg.inbox.push(ReceivedAnswer { asked, text: None, response: None, at: None }.into())
-                }
-                None => {
-                    let is_counted = !has_answers && !leg.setup.in_task;
-                    let cause = if is_counted { Unanswered::Missing } else { Unanswered::NotCounted };
-                    leg.unanswered.push(UnansweredAsk { asked, cause });
-                }
-                // `RESERVED_SPACE` is always accepted, so that a short answer to a full record is not rejected.
-                Some(text) if text.len() > room.max(RESERVED_SPACE) => {
-                    let cause = Unanswered::Invalid(too_long(room.max(RESERVED_SPACE)));
-                    leg.unanswered.push(UnansweredAsk { asked, cause });
-                }
-                Some(text) => {
-                    room = room.saturating_sub(text.len());
-                    // An answer that was not valid, to the same question.
-                    leg.inbox.retain(|incoming| incoming.received.asked.path != asked.path);
-                    leg.inbox.push(
-                        ReceivedAnswer { asked, text: Some(text.to_owned()), response: None, at: Some(now) }
-                            .into(),
-                    );
-                }
-            }
-        }
-        for question in shown_questions(shown, leg.round) {
-            if leg.unanswered.iter().all(|open| open.asked.path != question.asked.path) {
-                leg.unanswered.push(question);
-            }
-        }
-        leg
     }
 
     /// Returns the call, and begins it first if necessary. The leg stops if `begin` fails.

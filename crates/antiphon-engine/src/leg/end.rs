@@ -9,7 +9,7 @@ use crate::{
     record::{AskRecord, ReceivedAnswer, Record},
     stop::StopReason,
 };
-use antiphon_seal::{Call, Digest};
+use antiphon_seal::Call;
 use antiphon_wire::InputRequests;
 use std::sync::Arc;
 
@@ -240,17 +240,6 @@ impl Leg {
         };
         Box::write(place, output)
     }
-}
-
-/// Returns the questions that an earlier run of a leg has shown, as questions of this round.
-pub(super) fn shown_questions(
-    shown: Vec<(Arc<str>, Digest)>,
-    round: u32,
-) -> impl Iterator<Item = UnansweredAsk> {
-    shown.into_iter().map(move |(path, digest)| UnansweredAsk {
-        asked: AskRecord::new(path, digest, round),
-        cause: Unanswered::NotCounted,
-    })
 }
 
 /// Checks that one more leg may follow this number of legs. No other function enforces the limit of legs.
