@@ -22,7 +22,7 @@ mod stored;
 use super::slot::SlotId;
 use crate::{
     CallSite,
-    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome, Within},
+    record::{Continuation, Entry, EntryBody, EntryKind, OpenStep, StepOutcome, Within},
 };
 use antiphon_seal::Digest;
 use std::collections::HashMap;
@@ -75,8 +75,8 @@ struct HistoryItem {
     waiting: Option<SlotId>,
     /// True if the handler need not reach the entry.
     optional: bool,
-    /// True if the entry was recorded while the handler unwound.
-    unwinding: bool,
+    /// The start of the step, if the entry was recorded while the handler unwound: `None` within for one that is in no store.
+    unwound: Option<Option<Box<OpenStep>>>,
     /// True if the end of the step is a record of its own in the store.
     is_stored: bool,
     /// The index of the entry before with the same path, once the path is in `last_of`.
@@ -171,19 +171,29 @@ impl History {
         }
     }
 
-    /// Records a step that was dropped while the handler unwound.
-    pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite) {
+    /// Records a step that was dropped while the handler unwound, and its start if that is in the store.
+    pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite, started: Option<Box<OpenStep>>) {
         self.record(entry, site);
         if let Some(item) = self.items.last_mut() {
-            item.unwinding = true;
+            item.unwound = Some(started);
         }
     }
 
-    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again.
+    /// Records a step that was dropped after the end of its leg was decided. It has begun, and has no outcome.
+    pub(super) fn record_open(&mut self, entry: Entry) {
+        self.push(entry, None);
+    }
+
+    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again, or have begun if a store has
+    /// their start.
     pub(super) fn remove_unwound(&mut self) {
         for at in self.old_len..self.items.len() {
-            if self.items[at].unwinding {
+            if let Some(started) = self.items[at].unwound.take() {
                 self.change(at, |item| item.order = DeliveryOrder::Removed);
+                if let Some(started) = started {
+                    let Entry { path, round, .. } = self.items[at].entry.clone();
+                    self.record_open(Entry { path, round, body: EntryBody::Open(started) });
+                }
             }
         }
     }
@@ -196,7 +206,7 @@ impl History {
             delivered,
             waiting: None,
             optional: false,
-            unwinding: false,
+            unwound: None,
             is_stored: false,
             previous: None,
         };

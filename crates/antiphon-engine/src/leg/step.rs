@@ -8,7 +8,7 @@ use super::{
 use crate::{
     CallSite,
     key::split_scope,
-    record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
+    record::{Entry, EntryBody, EntryKind, OpenStep, StepFailure, StepOutcome},
     step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
@@ -225,7 +225,13 @@ impl Leg {
         let wake = StepWaker::new();
         self.set_phase(
             id,
-            StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None, open },
+            StepPhase::Running {
+                wake: Arc::clone(&wake),
+                round: self.round,
+                root_poll: None,
+                open,
+                started: None,
+            },
         );
         let branch = self.context.branch;
         self.slots.branches().add(branch, Counter::Running, 1);
@@ -273,7 +279,7 @@ impl Leg {
     /// Records the outcome of a step. Returns `true` if the handler receives the outcome.
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
-        let Some(Stopped { slot, input, round, open }) = self.stop_running(id) else { return false };
+        let Some(Stopped { slot, input, round, open, .. }) = self.stop_running(id) else { return false };
         open.into_iter().for_each(|at| self.history.remove_entry(at));
         self.observations.note_outcome(&outcome);
         // The handler never receives this outcome in this leg, so later legs must not deliver it either.
@@ -306,18 +312,19 @@ impl Leg {
     }
 
     fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
-        let slot = self.remove(id, true)?;
-        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, .. } } = &slot.state
+        let mut slot = self.remove(id, true)?;
+        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, started, .. } } =
+            &mut slot.state
         else {
             return None;
         };
-        let (input, round, open) = (*input, *round, *open);
+        let (input, round, open, started) = (*input, *round, *open, started.take());
         self.deferred.drops.extend(wake.end());
         self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
         // The space of the step that ended is free again.
         self.held.append(&mut self.held_for_space);
-        Some(Stopped { slot, input, round, open })
+        Some(Stopped { slot, input, round, open, started })
     }
 
     /// Releases the slot of a future that resolved or was dropped. `unwinding` is true if the handler panics.
@@ -332,8 +339,9 @@ impl Leg {
     /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
     /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
-        let Some(Stopped { slot, input, round, open }) = self.stop_running(id) else { return };
+        let Some(Stopped { slot, input, round, open, started }) = self.stop_running(id) else { return };
         if !matches!(self.status, Status::Running) {
+            self.keep_started_step(slot.path, round, open, started);
             return;
         }
         open.into_iter().for_each(|at| self.history.remove_entry(at));
@@ -342,12 +350,40 @@ impl Leg {
             EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
-            self.history.record_unwinding(entry, slot.site);
+            self.history.record_unwinding(entry, slot.site, started);
             return;
         }
         self.history.record(entry, slot.site);
         self.observations.note_aborted(&path);
         self.deferred.events.push(super::LogEvent::StepAborted { path });
+    }
+
+    /// Records the steps that still run when the leg ends: they have begun, and have no outcome.
+    pub(super) fn keep_started_steps(&mut self) {
+        for id in std::mem::take(&mut self.running) {
+            if let Some(Slot {
+                path,
+                state: SlotState::Step { phase: StepPhase::Running { round, open, started, .. }, .. },
+                ..
+            }) = self.slots.get_mut(id)
+            {
+                let (path, round, open, started) = (path.clone(), *round, *open, started.take());
+                self.keep_started_step(path, round, open, started);
+            }
+        }
+    }
+
+    fn keep_started_step(
+        &mut self,
+        path: Arc<str>,
+        round: u32,
+        open: Option<usize>,
+        started: Option<Box<OpenStep>>,
+    ) {
+        // A step that has begun in an earlier run too has its entry.
+        if let (None, Some(started)) = (open, started) {
+            self.history.record_open(Entry { path, round, body: EntryBody::Open(started) });
+        }
     }
 
     /// Takes a slot out, and releases what its future waited for.
@@ -454,6 +490,8 @@ struct Stopped {
     round: u32,
     /// The entry of the step, if it has begun in an earlier run too.
     open: Option<usize>,
+    /// The start of the last attempt, if it goes to the store.
+    started: Option<Box<OpenStep>>,
 }
 
 /// The common state of the running steps of a leg.

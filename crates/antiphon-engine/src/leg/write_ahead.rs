@@ -2,15 +2,17 @@
 
 use super::{
     Leg,
-    slot::{SlotState, StepPhase},
+    slot::{SlotId, SlotState, StepPhase},
 };
-use crate::record::{EntryKind, OpenStep, StepStart, WriteAhead, Written, write};
+use crate::record::{OpenStep, StepStart, WriteAhead, Written, write};
 
 impl Leg {
     /// Returns the text to store before this attempt of a step begins: everything that the handler has received up to here, and
     /// the start of the step. `None` if the leg has no store.
     pub fn write_ahead_of_step(&mut self, path: &str, attempt: u32) -> Option<WriteAhead> {
-        let slot = self.slots.find(EntryKind::Step, path)?;
+        let is_it = |id: &SlotId| self.slots.get(*id).is_some_and(|slot| *slot.path == *path);
+        let id = self.running.iter().copied().find(is_it)?;
+        let slot = self.slots.get(id)?;
         let SlotState::Step { input, phase: StepPhase::Running { open, round, .. } } = &slot.state else {
             return None;
         };
@@ -18,7 +20,13 @@ impl Leg {
         let key_path = open.map_or(&slot.path, |open| &open.key_path).clone();
         let within = self.slots.within(slot.branch);
         let open = OpenStep { attempt, input: *input, key_path, within };
-        self.write(Some(&StepStart { path: slot.path.clone(), round: *round, open }))
+        let start = StepStart { path: slot.path.clone(), round: *round, open };
+        if let Some(SlotState::Step { phase: StepPhase::Running { started, .. }, .. }) =
+            self.slots.get_mut(id).map(|slot| &mut slot.state)
+        {
+            *started = self.setup.writes_ahead.then(|| Box::new(start.open.clone()));
+        }
+        self.write(Some(&start))
     }
 
     /// Returns the text to store before anything else happens that depends on the deliveries up to here; `None` if the store has
