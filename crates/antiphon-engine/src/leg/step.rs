@@ -358,34 +358,6 @@ impl Leg {
         self.deferred.events.push(super::LogEvent::StepAborted { path });
     }
 
-    /// Records the steps that still run when the leg ends: they have begun, and have no outcome.
-    pub(super) fn keep_started_steps(&mut self) {
-        for id in std::mem::take(&mut self.running) {
-            if let Some(Slot {
-                path,
-                state: SlotState::Step { phase: StepPhase::Running { round, open, started, .. }, .. },
-                ..
-            }) = self.slots.get_mut(id)
-            {
-                let (path, round, open, started) = (path.clone(), *round, *open, started.take());
-                self.keep_started_step(path, round, open, started);
-            }
-        }
-    }
-
-    fn keep_started_step(
-        &mut self,
-        path: Arc<str>,
-        round: u32,
-        open: Option<usize>,
-        started: Option<Box<OpenStep>>,
-    ) {
-        // A step that has begun in an earlier run too has its entry.
-        if let (None, Some(started)) = (open, started) {
-            self.history.record_open(Entry { path, round, body: EntryBody::Open(started) });
-        }
-    }
-
     /// Takes a slot out, and releases what its future waited for.
     pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;

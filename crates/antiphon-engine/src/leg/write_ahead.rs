@@ -1,10 +1,12 @@
-//! What a leg writes to its store: the deliveries, before an effect that may depend on them.
+//! What a leg writes to its store: the deliveries, before an effect that may depend on them. A step that began and that the leg
+//! drops is in its record.
 
 use super::{
     Leg,
-    slot::{SlotId, SlotState, StepPhase},
+    slot::{Slot, SlotId, SlotState, StepPhase},
 };
-use crate::record::{OpenStep, StepStart, WriteAhead, Written, write};
+use crate::record::{Entry, EntryBody, OpenStep, StepStart, WriteAhead, Written, write};
+use std::sync::Arc;
 
 impl Leg {
     /// Returns the text to store before this attempt of a step begins: everything that the handler has received up to here, and
@@ -68,5 +70,33 @@ impl Leg {
     /// Notes that an operation of the store has begun, or ended, without which the leg does not end.
     pub fn store_operation(&mut self, begins: bool) {
         self.storing = if begins { self.storing + 1 } else { self.storing.saturating_sub(1) };
+    }
+
+    /// Records the steps that still run when the leg ends: they have begun, and have no outcome.
+    pub(super) fn keep_started_steps(&mut self) {
+        for id in std::mem::take(&mut self.running) {
+            if let Some(Slot {
+                path,
+                state: SlotState::Step { phase: StepPhase::Running { round, open, started, .. }, .. },
+                ..
+            }) = self.slots.get_mut(id)
+            {
+                let (path, round, open, started) = (path.clone(), *round, *open, started.take());
+                self.keep_started_step(path, round, open, started);
+            }
+        }
+    }
+
+    pub(super) fn keep_started_step(
+        &mut self,
+        path: Arc<str>,
+        round: u32,
+        open: Option<usize>,
+        started: Option<Box<OpenStep>>,
+    ) {
+        // A step that has begun in an earlier run too has its entry.
+        if let (None, Some(started)) = (open, started) {
+            self.history.record_open(Entry { path, round, body: EntryBody::Open(started) });
+        }
     }
 }
