@@ -75,8 +75,10 @@ struct HistoryItem {
     waiting: Option<SlotId>,
     /// True if the handler need not reach the entry.
     optional: bool,
-    /// The start of the step, if the entry was recorded while the handler unwound: `None` within for one that is in no store.
-    unwound: Option<Option<Box<OpenStep>>>,
+    /// True if the entry was recorded while the handler unwound.
+    unwinding: bool,
+    /// The start of such a step, if a store has it.
+    started: Option<Box<OpenStep>>,
     /// True if the end of the step is a record of its own in the store.
     is_stored: bool,
     /// The index of the entry before with the same path, once the path is in `last_of`.
@@ -175,7 +177,7 @@ impl History {
     pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite, started: Option<Box<OpenStep>>) {
         self.record(entry, site);
         if let Some(item) = self.items.last_mut() {
-            item.unwound = Some(started);
+            (item.unwinding, item.started) = (true, started);
         }
     }
 
@@ -188,12 +190,13 @@ impl History {
     /// their start.
     pub(super) fn remove_unwound(&mut self) {
         for at in self.old_len..self.items.len() {
-            if let Some(started) = self.items[at].unwound.take() {
-                self.change(at, |item| item.order = DeliveryOrder::Removed);
-                if let Some(started) = started {
-                    let Entry { path, round, .. } = self.items[at].entry.clone();
-                    self.record_open(Entry { path, round, body: EntryBody::Open(started) });
-                }
+            if !self.items[at].unwinding {
+                continue;
+            }
+            self.change(at, |item| item.order = DeliveryOrder::Removed);
+            if let Some(started) = self.items[at].started.take() {
+                let Entry { path, round, .. } = &self.items[at].entry;
+                self.record_open(Entry { path: path.clone(), round: *round, body: EntryBody::Open(started) });
             }
         }
     }
@@ -206,7 +209,8 @@ impl History {
             delivered,
             waiting: None,
             optional: false,
-            unwound: None,
+            unwinding: false,
+            started: None,
             is_stored: false,
             previous: None,
         };

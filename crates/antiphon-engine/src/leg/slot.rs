@@ -4,7 +4,7 @@ use crate::{
     CallSite,
     answer::{NO_ANSWER, asked_too_often, with_reason},
     limits::Limits,
-    record::{AskRecord, EntryKind, OpenStep},
+    record::{AskRecord, EntryKind},
     step_waker::StepWaker,
     stop::StopReason,
 };
@@ -195,8 +195,8 @@ pub(super) enum StepPhase {
         root_poll: Option<u64>,
         /// The entry of the step, if it has begun in an earlier run too.
         open: Option<usize>,
-        /// The start of the last attempt, if it goes to the store.
-        started: Option<Box<OpenStep>>,
+        /// The number of the attempt that runs, once the store has its start.
+        started: Option<u32>,
     },
     /// A step that has begun in an earlier run, and begins again when the handler is idle. Its entry has this index.
     Interrupted { at: usize, may_begin: bool },

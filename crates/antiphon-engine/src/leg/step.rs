@@ -8,7 +8,7 @@ use super::{
 use crate::{
     CallSite,
     key::split_scope,
-    record::{Entry, EntryBody, EntryKind, OpenStep, StepFailure, StepOutcome},
+    record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
     step_waker::{BodyState, StepWaker},
     stop::StopReason,
 };
@@ -312,13 +312,13 @@ impl Leg {
     }
 
     fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
-        let mut slot = self.remove(id, true)?;
+        let slot = self.remove(id, true)?;
         let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, started, .. } } =
-            &mut slot.state
+            &slot.state
         else {
             return None;
         };
-        let (input, round, open, started) = (*input, *round, *open, started.take());
+        let (input, round, open, started) = (*input, *round, *open, *started);
         self.deferred.drops.extend(wake.end());
         self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
@@ -339,9 +339,14 @@ impl Leg {
     /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
     /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
-        let Some(Stopped { slot, input, round, open, started }) = self.stop_running(id) else { return };
+        let Some(stopped) = self.stop_running(id) else { return };
+        let started = self.started_step(&stopped);
+        let Stopped { slot, input, round, open, .. } = stopped;
         if !matches!(self.status, Status::Running) {
-            self.keep_started_step(slot.path, round, open, started);
+            // One that has begun in an earlier run too has its entry.
+            if let (None, Some(started)) = (open, started) {
+                self.history.record_open(Entry { path: slot.path, round, body: EntryBody::Open(started) });
+            }
             return;
         }
         open.into_iter().for_each(|at| self.history.remove_entry(at));
@@ -456,14 +461,14 @@ impl Leg {
 }
 
 /// A step that does not run any more.
-struct Stopped {
-    slot: Slot,
-    input: Option<Digest>,
+pub(super) struct Stopped {
+    pub(super) slot: Slot,
+    pub(super) input: Option<Digest>,
     round: u32,
     /// The entry of the step, if it has begun in an earlier run too.
-    open: Option<usize>,
-    /// The start of the last attempt, if it goes to the store.
-    started: Option<Box<OpenStep>>,
+    pub(super) open: Option<usize>,
+    /// The number of the attempt that ran, if the store has its start.
+    pub(super) started: Option<u32>,
 }
 
 /// The common state of the running steps of a leg.

@@ -105,6 +105,14 @@ fn a_step_that_is_dropped_by_a_failure_has_begun() {
             holds("beside a step", &row(Memory, join(joined, [slow(), quick()]), vec![]));
             let asks = join(joined, [slow(), quick(), ask(A, Form::Sure)]);
             holds("beside a question", &row(Memory, asks, vec![answers(0xff)]));
+            // Between two attempts, the one that has ended had no effect: nobody needs to find out.
+            let retried = step(A, Kind::Retried { fails: 2, panics: false });
+            holds("between two attempts", &row(Memory, join(joined, [retried, quick()]), vec![]));
+            let dies = MoveKind::Dies { after: 3, takes_effect: true };
+            holds(
+                "after a crash",
+                &row(Memory, join(joined, [slow(), quick()]), vec![answers(0xff).what(dies)]),
+            );
         }
     }
 }
