@@ -68,9 +68,15 @@ async fn show(file: &Path) -> Result<()> {
     for (id, mode) in [(1, Mode::Auto), (2, Mode::Legacy)] {
         println!("a client of {}:", if id == 1 { "2026-07-28" } else { "2025-11-25" });
         let ada = client(address, include_str!("ada.jwt"), mode.clone())?;
-        for (tool, arguments) in
-            [("file_expense", json!({})), ("reimburse", json!({"id": id})), ("report", json!({}))]
-        {
+        let pay = json!({"id": id});
+        // The second payment of an expense is refused.
+        let calls = [
+            ("file_expense", json!({})),
+            ("reimburse", pay.clone()),
+            ("reimburse", pay),
+            ("report", json!({})),
+        ];
+        for (tool, arguments) in calls {
             println!("  {}", ada.call_tool(tool, arguments).await?.first_text().unwrap_or_default());
         }
         let mine = ada.read_resource("expenses://mine").await?;

@@ -55,7 +55,7 @@ async fn file_expense(ctx: &Ctx, book: State<Book>, store: State<SqliteStore>) -
     Ok(format!("Expense {id}: {cents} cents for {project}."))
 }
 
-/// Pays an expense.
+/// Pays an expense, once: also if it is called twice at the same time.
 #[tool(write_ahead, scopes("expenses:pay"), needs(form))]
 async fn reimburse(
     ctx: &Ctx,
@@ -70,15 +70,17 @@ async fn reimburse(
     if !ctx.confirm(format!("Pay {cents} cents to {owner}?")).await? {
         return Ok("Nothing was paid.".to_owned());
     }
+    // A step that reads what it changes: another run of this call goes the same way, and another call finds it claimed.
+    let claim = "UPDATE expenses SET payment = 'begun' WHERE id = ?1 AND payment IS NULL";
+    if !ctx.in_transaction("claim", &*store, move |tx| Ok(tx.execute(claim, [id])? == 1)).await? {
+        return Ok(format!("Expense {id} is paid already, or being paid."));
+    }
     let pay = ctx.step("pay", async |step| Ok(bank.pay(step.key()).await));
     // After a crash in the step, the bank knows if it has paid.
     let payment: String = pay.reconcile(async |key: String| Ok(bank.find(&key))).await?;
     let number = payment.clone();
-    ctx.in_transaction("mark", &*store, move |tx| {
-        tx.execute("UPDATE expenses SET payment = ?2 WHERE id = ?1", (id, number))?;
-        Ok(())
-    })
-    .await?;
+    let mark = "UPDATE expenses SET payment = ?2 WHERE id = ?1";
+    let _: usize = ctx.in_transaction("mark", &*store, move |tx| Ok(tx.execute(mark, (id, number))?)).await?;
     Ok(format!("Paid {cents} cents to {owner}: {payment}."))
 }
 
@@ -115,7 +117,7 @@ async fn report(ctx: &Ctx, book: State<Book>) -> Result<String> {
 
 #[derive(serde::Deserialize, Form)]
 struct Reason {
-    /// Why is it wrong?
+    /// Reason
     reason: String,
 }
 

@@ -160,6 +160,8 @@ fn expenses_are_paid_for_clients_of_both_revisions() {
             format!("  Expense {number}: 300 cents for gemini."),
             "  asked: Pay 300 cents to ada?".to_owned(),
             format!("  Paid 300 cents to ada: payment {number}."),
+            "  asked: Pay 300 cents to ada?".to_owned(),
+            format!("  Expense {number} is paid already, or being paid."),
             format!("  asked: Apollo 0, Gemini {sum}: send the report?"),
             format!("  Apollo 0, Gemini {sum}: sent"),
             format!("  expenses of ada: {mine}"),
