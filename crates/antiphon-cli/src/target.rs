@@ -3,6 +3,7 @@
 use crate::{
     args::{EnvVariable, HttpHeader, TargetArgs},
     console,
+    ended_by_signal::EndingSignals,
     failure::Failure,
     features,
     leg_observer::LegObserver,
@@ -175,6 +176,7 @@ impl Target {
         legs: &LegObserver,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
+        let mut signals = None;
         let transport = match self {
             Self::Url { url, .. } if !cfg!(feature = "https") && url.starts_with("https://") => {
                 return Err(Failure::usage(features::absent("a server at an https URL", "https")));
@@ -194,6 +196,7 @@ impl Target {
                 legs.observe(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
             }
             Self::Child(child) => {
+                signals = Some(EndingSignals::new().map_err(|fault| Failure::io("no signals", &fault))?);
                 legs.observe(child.spawn()?)
             }
         };
@@ -203,7 +206,11 @@ impl Target {
             .leg_timeout(Duration::from_secs(timeout))
             // The time limit for URLs that must be opened before a call continues.
             .url_retry_interval(Duration::from_secs(timeout));
-        Ok(attach(builder).connect(transport))
+        let client = attach(builder).connect(transport);
+        if let Some(signals) = signals {
+            signals.close(client.clone());
+        }
+        Ok(client)
     }
 }
 
