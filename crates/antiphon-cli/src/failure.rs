@@ -6,6 +6,7 @@ use antiphon::{
     wire::InputRequest,
 };
 use serde::Serialize;
+use serde_json::Value;
 use std::{error::Error as StdError, process::ExitCode};
 
 /// An exit code. The help lists all of them.
@@ -34,6 +35,15 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i64>,
+    /// The further data of the server's error, such as `reason`, `scopes` or `requiredCapabilities`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Value>,
+    /// The HTTP status, if the server refused the caller or had no JSON-RPC response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<u16>,
+    /// The time after which the server may accept the request, in milliseconds.
+    #[serde(rename = "retryAfterMs", skip_serializing_if = "Option::is_none")]
+    pub(crate) retry_after: Option<u64>,
     /// The call at the time of the failure, with its answers, if it can be continued.
     #[serde(skip)]
     pub(crate) pending: Option<Box<PendingCall>>,
@@ -59,6 +69,9 @@ impl Failure {
             kind,
             message: message.into(),
             code: None,
+            data: None,
+            status: None,
+            retry_after: None,
             pending: None,
             task: None,
             advice: None,
@@ -128,11 +141,24 @@ impl From<ClientError> for Failure {
         };
         let (advice, is_after_steps) = (Advice::of(&error), advice::has_completed_steps(&error));
         let code = error.server_error().map(|error| error.code.0);
+        let data = error.server_error().and_then(|error| error.data.clone());
+        let retry_after = error.retry_after().and_then(|wait| u64::try_from(wait.as_millis()).ok());
+        let status = error.http_status();
         let message = with_source(&error);
         let goes_on = exit == Exit::Protocol && !error.is_state_refused();
         let task = error.task().cloned().map(Box::new);
         let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
-        Self { exit, kind, message, code, pending, task, is_in_file: false, advice, is_after_steps }
+        Self {
+            code,
+            data,
+            status,
+            retry_after,
+            pending,
+            task,
+            advice,
+            is_after_steps,
+            ..Self::new(exit, kind, message)
+        }
     }
 }
 
