@@ -20,16 +20,15 @@ use std::{
     io::{self, Read},
     path::Path,
 };
-use variables::Values;
+use variables::{NAME, Values};
 
 pub(crate) use entry::Place;
 pub(crate) use variables::Expanded;
 
 /// The maximum size of a file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
-/// The maximum number of names in an error, and of characters of each.
+/// The maximum number of names in an error.
 const NAMES: usize = 10;
-const NAME: usize = 60;
 /// The member with the servers: of most hosts, of VS Code, and of Zed.
 const ROOTS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
 

@@ -39,7 +39,7 @@ pub(crate) struct ChildTarget {
     words: Vec<OsString>,
     variables: Vec<(String, OsString)>,
     inherit_env: bool,
-    /// What a file of servers adds.
+    /// The additions of a file of servers.
     configured: Option<Configured>,
 }
 

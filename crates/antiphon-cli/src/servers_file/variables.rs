@@ -1,7 +1,9 @@
 //! The variables in the values of a server.
 
-use super::NAME;
 use crate::sanitize;
+
+/// The maximum number of characters of a name in a text.
+pub(super) const NAME: usize = 60;
 
 /// The values of one server, with the variables that they need.
 pub(super) struct Values<'a> {
