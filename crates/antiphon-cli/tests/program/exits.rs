@@ -148,7 +148,7 @@ fn one_refusal(status: &'static str, headers: &'static str, error: &Value) -> (S
     let server = std::thread::spawn(move || {
         let (mut connection, _) = listener.accept().unwrap();
         let mut read = vec![0; 1 << 16];
-        connection.read(&mut read).unwrap();
+        assert_ne!(connection.read(&mut read).unwrap(), 0);
         let length = body.len();
         let head =
             format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
