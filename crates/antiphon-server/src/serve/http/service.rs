@@ -16,7 +16,6 @@ use crate::{
         event_stream::EventStream,
         health::health,
         legacy,
-        origins::AllowedOrigin,
         rejection::Rejection,
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
@@ -164,7 +163,7 @@ impl<S: MessageService> HttpService<S> {
     {
         let outbox = self.shared.outbox.sibling();
         let closes_connection = parts.version <= Version::HTTP_11;
-        let page = self.options().origins.of_page(&parts.headers);
+        let page = self.options().page_of(&parts.headers);
         let reply = Box::into_pin(boxed(|| self.clone().reply(parts, body, address, outbox.clone())));
         Exchange { service: self, closes_connection, reply: Some(reply), outbox, page }
     }
@@ -309,7 +308,7 @@ pub struct Exchange<S: MessageService = Server> {
     reply: Option<BoxFuture<'static, HttpReply>>,
     outbox: Outbox,
     /// The origin of the page that sent the request, if the page may read the response.
-    page: Option<AllowedOrigin>,
+    page: Option<HeaderValue>,
 }
 
 // Nothing in it is pinned.
@@ -341,7 +340,8 @@ impl<S: MessageService> Future for Exchange<S> {
         if self.closes_connection && server.is_draining() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        options.origins.add_headers(self.page, response.headers_mut());
+        let page = self.page.take();
+        self.service.options().origins.add_headers(page, response.headers_mut());
         Poll::Ready(Ok(response))
     }
 }
