@@ -316,7 +316,7 @@ async fn a_page_reads_every_response() {
     assert_eq!((got.status, &*header(&got, "access-control-allow-origin").unwrap()), (408, PAGE));
 }
 
-/// By default, only pages of loopback hosts get CORS headers.
+/// Pages of other hosts get no CORS headers by default.
 #[tokio::test]
 async fn no_origin_of_another_host_is_allowed_by_default() {
     let service = HttpService::new(server(), HttpOptions::default());
