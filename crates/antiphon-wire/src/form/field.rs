@@ -314,8 +314,8 @@ pub(super) fn in_words(name: &str) -> String {
         }
         last = letter;
     }
-    let words = words.trim_end();
-    if words.is_empty() { name.to_owned() } else { words.to_owned() }
+    words.truncate(words.trim_end().len());
+    if words.is_empty() { name.to_owned() } else { words }
 }
 
 #[cfg(test)]
