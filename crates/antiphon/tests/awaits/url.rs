@@ -669,7 +669,7 @@ async fn four_kinds_leave_in_one_round_in_source_order() {
     let round = concat!(
         r#""inputRequests":{"#,
         r#""place":{"method":"elicitation/create","params":{"mode":"form","message":"Where?","requestedSchema":"#,
-        r#"{"type":"object","properties":{"region":{"type":"string"}},"required":["region"]}}},"#,
+        r#"{"type":"object","properties":{"region":{"type":"string","title":"Region"}},"required":["region"]}}},"#,
         r#""url":{"method":"elicitation/create","params":{"mode":"url","message":"Pay.","url":"https://page.example/pay"}},"#,
         r#""sample":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":"#,
         r#"{"type":"text","text":"Hello."}}],"maxTokens":5}},"#,
