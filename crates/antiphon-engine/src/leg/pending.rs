@@ -70,7 +70,7 @@ impl Leg {
 
     fn asks_in(&self, slot: &Slot) -> bool {
         matches!(&slot.state, SlotState::Ask(asking) if asking.is_asked())
-            && !self.slots.is_abandoned_branch(slot.branch)
+            && !self.slots.has_lost(slot.branch)
     }
 
     /// Returns the futures that ask, in the order of their first polls.

@@ -15,9 +15,11 @@ impl Leg {
     /// branches follow. Returns `None` if the select never resolves.
     pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
         let Recorded(recorded) = self.find_recorded(EntryKind::Select, &path, site)?;
-        if let Some(EntryBody::Select { winner }) = recorded.map(|at| &self.history.entry(at).body)
-            && usize::from(*winner) >= branches
-        {
+        let winner = match recorded.map(|at| &self.history.entry(at).body) {
+            Some(EntryBody::Select { winner }) => Some(*winner),
+            _ => None,
+        };
+        if winner.is_some_and(|winner| usize::from(winner) >= branches) {
             self.diverged(&path, "its recorded winner is a branch that does not exist any more");
             return None;
         }
@@ -30,7 +32,12 @@ impl Leg {
         }
         // A select has at most four branches.
         let branches = u8::try_from(branches).unwrap_or(u8::MAX);
-        Some((id, self.slots.branches().add_below(branch, branches, &select)))
+        let first = self.slots.branches().add_below(branch, branches, &select);
+        if let Some(winner) = winner {
+            let losers = (0..branches).filter(|branch| *branch != winner);
+            losers.for_each(|branch| self.slots.branches().lose(first.offset(branch.into())));
+        }
+        Some((id, first))
     }
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
@@ -139,7 +146,7 @@ impl Leg {
         if self.is_over() {
             return;
         }
-        let Some(slot) = self.remove(id, true) else { return };
+        let Some(slot) = self.remove(id) else { return };
         match slot.state {
             SlotState::Select(SelectPhase::Decided(winner, None)) => {
                 let entry = Entry { path: slot.path, round: self.round, body: EntryBody::Select { winner } };

@@ -131,7 +131,12 @@ impl Slots {
     }
 
     pub(super) fn is_abandoned_branch(&self, branch: BranchId) -> bool {
-        self.branches.is_abandoned_branch(branch)
+        self.branches.any_around(branch, |branch| branch.abandoned)
+    }
+
+    /// Returns `true` if nobody needs the answers to the questions of a branch.
+    pub(super) fn has_lost(&self, branch: BranchId) -> bool {
+        self.branches.any_around(branch, |branch| branch.abandoned || branch.lost)
     }
 
     pub(super) fn has_running_step_in(&self, branch: BranchId) -> bool {
@@ -185,8 +190,8 @@ pub(super) enum Counter {
     Interrupted,
 }
 
-/// The branches of all `select`s of a leg. The questions of an abandoned branch do not count for the branches above it.
-/// Its steps count, because they run to their end.
+/// The branches of all `select`s of a leg. The questions of a branch that is abandoned or lost do not count for the branches above it:
+/// nobody needs their answers. Its steps count, because they run to their end.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
     root: Branch,
@@ -199,6 +204,8 @@ struct Branch {
     /// The path of the select, and the number of the branch in it.
     of: Option<(Arc<str>, u8)>,
     abandoned: bool,
+    /// True if the record has another winner, which the handler has not reached yet.
+    lost: bool,
     running: u32,
     asking: u32,
     interrupted: u32,
@@ -249,7 +256,7 @@ impl Branches {
                 Counter::Interrupted => &mut branch.interrupted,
             };
             *count = count.saturating_add_signed(change);
-            let stops = branch.abandoned && matches!(counter, Counter::Asking);
+            let stops = (branch.abandoned || branch.lost) && matches!(counter, Counter::Asking);
             if id == BranchId::ROOT || stops {
                 return;
             }
@@ -257,10 +264,11 @@ impl Branches {
         }
     }
 
-    fn is_abandoned_branch(&self, mut id: BranchId) -> bool {
+    /// Returns `true` if this holds for the branch, or for one around it.
+    fn any_around(&self, mut id: BranchId, holds: impl Fn(&Branch) -> bool) -> bool {
         while id != BranchId::ROOT {
             let branch = self.get(id);
-            if branch.abandoned {
+            if holds(branch) {
                 return true;
             }
             id = branch.parent;
@@ -269,12 +277,37 @@ impl Branches {
     }
 
     pub(super) fn abandon(&mut self, id: BranchId) {
+        self.stop_asking(id);
+        self.get_mut(id).abandoned |= id != BranchId::ROOT;
+    }
+
+    /// Another branch of the select wins by the record.
+    pub(super) fn lose(&mut self, id: BranchId) {
+        self.stop_asking(id);
+        self.get_mut(id).lost |= id != BranchId::ROOT;
+    }
+
+    fn stop_asking(&mut self, id: BranchId) {
         let branch = self.get(id);
-        if branch.abandoned || id == BranchId::ROOT {
+        if branch.abandoned || branch.lost || id == BranchId::ROOT {
             return;
         }
         let (parent, asking) = (branch.parent, i32::try_from(branch.asking).unwrap_or(i32::MAX));
-        self.get_mut(id).abandoned = true;
         self.add(parent, Counter::Asking, -asking);
+    }
+
+    /// Lets the branches ask again whose select is not in the record any more.
+    pub(super) fn decide_again(&mut self, mut is_recorded: impl FnMut(&str) -> bool) {
+        for at in 0..self.inner.len() {
+            let branch = &mut self.inner[at];
+            if !branch.lost || branch.of.as_ref().is_some_and(|(select, _)| is_recorded(select)) {
+                continue;
+            }
+            branch.lost = false;
+            if !branch.abandoned {
+                let (parent, asking) = (branch.parent, i32::try_from(branch.asking).unwrap_or(i32::MAX));
+                self.add(parent, Counter::Asking, asking);
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! valid either.
 
 use super::Leg;
+use crate::record::EntryKind;
 use std::sync::Arc;
 
 impl Leg {
@@ -11,6 +12,9 @@ impl Leg {
     /// because they were given without knowledge of the removed answer.
     pub(super) fn make_stale(&mut self, round: u32) {
         let (waiting, was_used) = self.history.make_stale(round);
+        let history = &mut self.history;
+        self.slots.branches().decide_again(|select| history.find(EntryKind::Select, select).is_some());
+        self.asks_version += 1;
         let mut asked: Vec<Arc<str>> = Vec::new();
         self.inbox.retain(|incoming| {
             let is_stale = incoming.received.asked.round > round;
