@@ -275,7 +275,7 @@ impl Leg {
         let site = slot.site;
         self.observe_answer(id);
         self.history.deliver(at, site);
-        self.remove(id, true);
+        self.remove(id);
         self.advance();
         polled
     }
@@ -343,7 +343,7 @@ impl Leg {
             incoming.received.asked.path != path || incoming.received.asked.question.is_some()
         });
         self.observe_answer(id);
-        self.remove(id, true);
+        self.remove(id);
         let polled = if text.is_some() { AskPoll::Resolved(()) } else { AskPoll::Expired };
         let body = EntryBody::Answer { digest, times, text, refusal, at, first };
         self.history.record(Entry { path, round, body }, site);
@@ -409,7 +409,7 @@ impl Leg {
             AskPhase::Asked { .. } => {
                 self.slots.branches().add(slot.branch, Counter::Asking, -1);
                 self.asks_version += 1;
-                if !self.slots.is_abandoned_branch(slot.branch) {
+                if !self.slots.has_lost(slot.branch) {
                     self.observations.note_dropped(EntryKind::Ask, &slot.path);
                 }
             }

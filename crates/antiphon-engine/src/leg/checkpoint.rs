@@ -57,7 +57,7 @@ impl Leg {
             CheckpointPhase::Recorded(at) if self.history.is_due(*at) => {
                 let (at, site) = (*at, slot.site);
                 self.history.deliver(at, site);
-                self.remove(id, true);
+                self.remove(id);
                 self.advance();
                 true
             }

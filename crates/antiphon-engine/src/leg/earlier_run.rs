@@ -52,17 +52,22 @@ impl Leg {
         }
     }
 
-    /// Records a step as abandoned that was dropped before it began again, as one that is dropped while it runs.
-    pub(super) fn abandon_open(&mut self, at: usize, slot: &Slot) {
-        if !matches!(self.status, Status::Running) {
-            return;
-        }
+    /// Notes that a step was dropped which an earlier run has begun or ended. If the handler has not received its outcome, the step is
+    /// abandoned from here on, as one that is dropped while it runs: on a later leg, the handler may drop it before it reaches it.
+    pub(super) fn give_up_step(&mut self, at: usize, slot: &Slot, unwinding: bool) {
         let SlotState::Step { input, .. } = &slot.state else { return };
+        if !matches!(self.status, Status::Running) || !self.history.is_unfinished(at) {
+            return self.history.give_up_step(at);
+        }
         let (input, round) = (*input, self.history.entry(at).round);
-        self.history.remove_entry(at);
+        let unfinished = self.history.take(at);
         let body =
             EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
-        self.history.record(Entry { path: slot.path.clone(), round, body }, slot.site);
+        let abandoned = Entry { path: slot.path.clone(), round, body };
+        match unwinding {
+            true => self.history.record_unwinding(abandoned, slot.site, Some(unfinished)),
+            false => self.history.record(abandoned, slot.site),
+        }
     }
 
     /// Returns the path of a step whose effect nobody can find out, and for which the handler waits.

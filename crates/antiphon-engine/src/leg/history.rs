@@ -22,7 +22,7 @@ mod stored;
 use super::slot::SlotId;
 use crate::{
     CallSite,
-    record::{Continuation, Entry, EntryBody, EntryKind, OpenStep, StepOutcome, Within},
+    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome, Within},
 };
 use antiphon_seal::Digest;
 use std::collections::HashMap;
@@ -77,8 +77,8 @@ struct HistoryItem {
     optional: bool,
     /// True if the entry was recorded while the handler unwound.
     unwinding: bool,
-    /// The start of such a step, if a store has it.
-    started: Option<Box<OpenStep>>,
+    /// The entry that such a step has if the handler does not go on: its start, or its outcome that was not delivered.
+    before: Option<Box<Entry>>,
     /// True if the end of the step is a record of its own in the store.
     is_stored: bool,
     /// The index of the entry before with the same path, once the path is in `last_of`.
@@ -173,30 +173,28 @@ impl History {
         }
     }
 
-    /// Records a step that was dropped while the handler unwound, and its start if that is in the store.
-    pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite, started: Option<Box<OpenStep>>) {
+    /// Records a step that was dropped while the handler unwound. `before` is its entry without that.
+    pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite, before: Option<Entry>) {
         self.record(entry, site);
         if let Some(item) = self.items.last_mut() {
-            (item.unwinding, item.started) = (true, started);
+            (item.unwinding, item.before) = (true, before.map(Box::new));
         }
     }
 
-    /// Records a step that was dropped after the end of its leg was decided. It has begun, and has no outcome.
+    /// Records a step that the next run meets as it is: it has no outcome, or one that the handler has not received.
     pub(super) fn record_open(&mut self, entry: Entry) {
         self.push(entry, None);
     }
 
-    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again, or have begun if a store has
-    /// their start.
+    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again, or are as they were before.
     pub(super) fn remove_unwound(&mut self) {
         for at in self.old_len..self.items.len() {
             if !self.items[at].unwinding {
                 continue;
             }
             self.change(at, |item| item.order = DeliveryOrder::Removed);
-            if let Some(started) = self.items[at].started.take() {
-                let Entry { path, round, .. } = &self.items[at].entry;
-                self.record_open(Entry { path: path.clone(), round: *round, body: EntryBody::Open(started) });
+            if let Some(before) = self.items[at].before.take() {
+                self.record_open(*before);
             }
         }
     }
@@ -210,7 +208,7 @@ impl History {
             waiting: None,
             optional: false,
             unwinding: false,
-            started: None,
+            before: None,
             is_stored: false,
             previous: None,
         };
@@ -286,18 +284,6 @@ impl History {
     /// Notes that a question was dropped before it received its recorded answer. The handler has still asked it.
     pub(super) fn give_up(&mut self, at: usize) {
         self.change(at, |item| (item.waiting, item.optional) = (None, true));
-    }
-
-    /// Notes that a step was dropped before it received its recorded outcome, or before it began again. The path is the same
-    /// only if the handler never received the outcome: of two steps that ended and were not delivered, the outcome of the first
-    /// one may make the handler drop the second one.
-    pub(super) fn give_up_step(&mut self, at: usize) {
-        self.change(at, |item| {
-            item.waiting = None;
-            if matches!(item.entry.body, EntryBody::Step { undelivered: true, .. } | EntryBody::Open(_)) {
-                (item.optional, item.order) = (true, DeliveryOrder::AnyTime);
-            }
-        });
     }
 
     /// Delivers an entry. [`advance`](Self::advance) moves to the next one.

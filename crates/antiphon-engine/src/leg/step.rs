@@ -106,7 +106,7 @@ impl Leg {
                 };
                 self.observations.note_outcome(&outcome);
                 self.history.deliver(at, site);
-                self.remove(id, true);
+                self.remove(id);
                 self.advance();
                 return StepPoll::Recorded(outcome);
             }
@@ -243,7 +243,7 @@ impl Leg {
     /// Records that a step did not run, because the task was cancelled. Later steps run: they compensate.
     fn refuse_step(&mut self, id: SlotId) -> StepPoll {
         self.setup.refuse_step = false;
-        let Some(slot) = self.remove(id, true) else { return StepPoll::Pending };
+        let Some(slot) = self.remove(id) else { return StepPoll::Pending };
         let SlotState::Step { input, .. } = &slot.state else { return StepPoll::Pending };
         let outcome = StepOutcome::Failed(StepFailure::cancellation());
         self.observations.note_outcome(&outcome);
@@ -312,7 +312,7 @@ impl Leg {
     }
 
     fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
-        let slot = self.remove(id, true)?;
+        let slot = self.remove(id)?;
         let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, started, .. } } =
             &slot.state
         else {
@@ -333,28 +333,46 @@ impl Leg {
             self.slots.get(id).map(|slot| &slot.state),
             Some(SlotState::Step { phase: StepPhase::Running { .. }, .. })
         );
-        if is_running { self.abort_step(id, unwinding) } else { drop(self.remove(id, false)) }
+        if is_running {
+            return self.abort_step(id, unwinding);
+        }
+        let Some(slot) = self.remove(id) else { return };
+        if matches!(self.status, Status::Ended) {
+            return;
+        }
+        match &slot.state {
+            SlotState::Ask(asking) => self.release_ask(id, &slot, asking),
+            SlotState::Step { phase, .. } => self.release_step(id, &slot, phase, unwinding),
+            SlotState::Select(phase) => self.release_select(id, phase),
+            SlotState::Checkpoint(phase) => self.release_checkpoint(phase),
+        }
     }
 
     /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
     /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
         let Some(stopped) = self.stop_running(id) else { return };
-        let started = self.started_step(&stopped);
-        let Stopped { slot, input, round, open, .. } = stopped;
         if !matches!(self.status, Status::Running) {
-            // One that has begun in an earlier run too has its entry.
-            if let (None, Some(started)) = (open, started) {
+            // One that has begun in an earlier run too has its entry, or the record is gone.
+            if stopped.open.is_none()
+                && let Some(started) = self.started_step(&stopped)
+            {
+                let Stopped { slot, round, .. } = stopped;
                 self.history.record_open(Entry { path: slot.path, round, body: EntryBody::Open(started) });
             }
             return;
         }
+        let started = self.started_step(&stopped);
+        let Stopped { slot, input, round, open, .. } = stopped;
         open.into_iter().for_each(|at| self.history.remove_entry(at));
         let path = slot.path.to_string();
         let body =
             EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
+            let round = entry.round;
+            let started =
+                started.map(|open| Entry { path: entry.path.clone(), round, body: EntryBody::Open(open) });
             self.history.record_unwinding(entry, slot.site, started);
             return;
         }
@@ -363,39 +381,30 @@ impl Leg {
         self.deferred.events.push(super::LogEvent::StepAborted { path });
     }
 
-    /// Takes a slot out, and releases what its future waited for.
-    pub(super) fn remove(&mut self, id: SlotId, is_delivered: bool) -> Option<Slot> {
+    /// Takes a slot out.
+    pub(super) fn remove(&mut self, id: SlotId) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         if let SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
             self.deferred.drops.push(waker);
         }
-        if is_delivered || matches!(self.status, Status::Ended) {
-            return Some(slot);
-        }
-        match &slot.state {
-            SlotState::Ask(asking) => self.release_ask(id, &slot, asking),
-            SlotState::Step { phase, .. } => self.release_step(id, &slot, phase),
-            SlotState::Select(phase) => self.release_select(id, phase),
-            SlotState::Checkpoint(phase) => self.release_checkpoint(phase),
-        }
         Some(slot)
     }
 
-    fn release_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase) {
+    fn release_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase, unwinding: bool) {
         match phase {
             StepPhase::Recorded(at) => {
-                self.history.give_up_step(*at);
                 self.ended.retain(|ended| *ended != id);
+                self.give_up_step(*at, slot, unwinding);
                 self.advance();
             }
             StepPhase::Interrupted { at, .. } => {
                 self.interrupted.retain(|waiting| *waiting != id);
                 self.slots.branches().add(slot.branch, Counter::Interrupted, -1);
-                self.abandon_open(*at, slot);
+                self.give_up_step(*at, slot, unwinding);
             }
             StepPhase::Unresolved(at) => {
                 self.unresolved = self.unresolved.saturating_sub(1);
-                self.abandon_open(*at, slot);
+                self.give_up_step(*at, slot, unwinding);
             }
             StepPhase::Abandoned => {
                 self.awaited_abandoned_steps = self.awaited_abandoned_steps.saturating_sub(1)

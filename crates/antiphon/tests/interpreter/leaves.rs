@@ -2,6 +2,7 @@
 
 use crate::{
     branch::{End, Env, panic_quietly},
+    reply::FORETOLD,
     stop::Stop,
     trace::{Chain, Crash, Link, Run, RunEnd},
     tree::{Ask, Form, Kind, Raw, Step, Text, letter},
@@ -114,11 +115,14 @@ pub(crate) fn words(text: Text, path: &str, value: u64, env: &Env) -> String {
     }
 }
 
-/// An answer as a number, which must be that of this question.
+/// An answer as a number, which must be that of this question. One that a client sends before it sees the question is ignored, unless
+/// the task asks it at that moment.
 pub(crate) fn read<F: TestForm>(answer: Answer<F>, path: &str, env: &Env) -> UserAnswer {
     match answer {
         Answer::Accept(it) => {
-            if it.id() != path {
+            if it.id() == FORETOLD {
+                env.scene.trace.is_foretold.store(true, Ordering::Relaxed);
+            } else if it.id() != path {
                 env.wrong(format!("`{path}` got the answer to `{}`", it.id()));
             }
             UserAnswer::Accept(it.number())

@@ -117,6 +117,51 @@ fn a_step_that_is_dropped_by_a_failure_has_begun() {
     }
 }
 
+/// Steps end behind the end of a leg, which another one has failed, so the handler receives none of them. On the next leg, the first
+/// one decides a race. On the leg behind it the race is decided before its other branches are polled.
+#[test]
+fn a_step_that_was_not_delivered_is_dropped_by_a_race() {
+    let inner = || select(A, [step(B, Kind::Done).waits_for(Raw::Sleeps(1)), step(C, Kind::Done)]);
+    for panics in [false, true] {
+        let race = select(A, [step(A, Kind::Flaky { panics }), step(A, Kind::Done), inner()]);
+        let asks = seq([race, ask(A, Form::Pick), step(A, Kind::Done)]);
+        holds("behind a question", &row(Memory, asks.clone(), vec![]));
+        holds("without a store", &row(Sealed, asks, vec![]));
+        let into = catch(try_join(A, [step(A, Kind::Flaky { panics }), seq([inner(), Node::IntoTask])]));
+        holds("behind a task", &row(Memory, seq([into, step(A, Kind::Done)]), vec![answers(0xff)]));
+    }
+}
+
+/// A leg finds out about a step of an earlier leg, and dies behind that: it has stored the end, without a start.
+#[test]
+fn a_step_of_an_earlier_leg_is_reconciled_and_its_leg_dies() {
+    let race = select(A, [seq([step(A, Kind::Pinned), ask(A, Form::Pick)]), raw(Raw::Sleeps(51))]);
+    let before = join(Joined::Ours, [race, select(B, [step(B, Kind::Done), step(C, Kind::Done)])]);
+    let program = seq([before, step(A, Kind::Done), step(A, Kind::Pinned).reconciles(), step(B, Kind::Done)]);
+    for after in 9..16 {
+        for then in
+            [MoveKind::Cuts { polls: 5, rests: false }, MoveKind::Dies { after: 3, takes_effect: true }]
+        {
+            let dies = MoveKind::Dies { after, takes_effect: false };
+            let moves = vec![answers(0xff), answers(0xff).what(dies), answers(0xff).what(then)];
+            holds("its input has changed", &row(Memory, program.clone(), moves));
+        }
+    }
+}
+
+/// A wait has won a race against a question, beside long steps. On the next leg the wait is not over when the handler asks.
+#[test]
+fn a_question_is_not_asked_if_the_record_has_another_winner() {
+    let race = || select(A, [seq([ask(A, Form::Pick), ask(A, Form::Pick)]), raw(Raw::Sleeps(51))]);
+    for long in [Raw::Sleeps(980), Raw::Sleeps(400)] {
+        let beside = join(Joined::Ours, [race(), step(A, Kind::Done), step(B, Kind::Done).waits_for(long)]);
+        let behind = seq([beside, join(Joined::Ours, [step(C, Kind::Done), ask(B, Form::Pick)])]);
+        for carrier in [Carrier::TaskMemory, Memory] {
+            holds("it is asked again", &row(carrier, behind.clone(), vec![]));
+        }
+    }
+}
+
 /// The attempt under way may end when the request has gone; no other one begins.
 #[test]
 fn no_attempt_begins_after_the_request_has_gone() {

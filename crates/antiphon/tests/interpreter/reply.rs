@@ -123,5 +123,13 @@ pub(crate) fn misfit(n: usize) -> Value {
 
 /// An answer that fits all forms, to a question that was not asked.
 pub(crate) fn foreign() -> Value {
-    accepted(json!({"id": "an older leg", "n": 0, "ok": true, "text": "no"}))
+    of_anything("an older leg")
+}
+
+/// The `id` of an answer to a question that a task may ask at any moment.
+pub(crate) const FORETOLD: &str = "nothing yet";
+
+/// An answer that fits all forms, with this id.
+pub(crate) fn of_anything(id: &str) -> Value {
+    accepted(json!({"id": id, "n": 0, "ok": true, "text": "no"}))
 }

@@ -33,7 +33,10 @@ pub(crate) fn runs(fleet: &Fleet, consents: Option<&Consents>, interruptions: us
     if let Some(consents) = consents {
         legs.iter().try_for_each(|leg| consents.check(leg))?;
     }
-    let interruptions = Some(fleet.deaths + interruptions);
+    // An attempt without an outcome ends its leg, and interrupts the steps beside it.
+    let failed = legs.iter().flat_map(|leg| leg.runs.lock().unwrap().clone());
+    let failed = failed.filter(|run| run.end == RunEnd::NoOutcome).count();
+    let interruptions = Some(fleet.deaths + interruptions + failed);
     effects(&legs, Allowance { calls: 1, repeats: 0, cuts: true, interruptions })
 }
 
@@ -118,7 +121,7 @@ fn lost(program: &Program, leg: &LegTrace) -> BTreeSet<String> {
 
 /// Adds the steps below a node that is in a branch that lost; in one that did not, those of the branches that did.
 fn walk(node: &Node, at: &BranchPosition, has_lost: bool, leg: &LegTrace, lost: &mut BTreeSet<String>) {
-    use crate::trace::BranchResult::{Tried, Winner};
+    use crate::trace::BranchResult::{Tried, Unwound, Winner};
     let mut each = |nodes: &[Node], lose: &dyn Fn(usize) -> bool| {
         for (n, node) in nodes.iter().enumerate() {
             walk(node, at, has_lost || lose(n), leg, lost);
@@ -148,7 +151,11 @@ fn walk(node: &Node, at: &BranchPosition, has_lost: bool, leg: &LegTrace, lost: 
                 walk(body, &at.looped(*name, *scoped, round).1, has_lost, leg, lost);
             }
         }
-        Node::Unwind(_, node) | Node::Catch(node) | Node::Helper(node) => walk(node, at, has_lost, leg, lost),
+        Node::Unwind(name, node) => {
+            let is_unwound = matches!(decided("unwind", *name), Some(Unwound(true)));
+            walk(node, at, has_lost || is_unwound, leg, lost);
+        }
+        Node::Catch(node) | Node::Helper(node) => walk(node, at, has_lost, leg, lost),
         _ => {}
     }
 }

@@ -84,6 +84,8 @@ pub(crate) struct Trace {
     decided: Mutex<BTreeMap<String, BranchResult>>,
     /// Requests, and moves in a session.
     pub(crate) requests: AtomicU64,
+    /// An answer was sent before its question was seen, and the task had just asked it.
+    pub(crate) is_foretold: AtomicBool,
 }
 
 /// One request.

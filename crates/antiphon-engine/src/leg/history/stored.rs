@@ -1,7 +1,7 @@
 //! The part of the history that is in the store, or goes there.
 
 use super::{DeliveryOrder, History};
-use crate::record::{Delivered, EntryBody, OpenStep};
+use crate::record::{Delivered, Entry, EntryBody, OpenStep};
 
 impl History {
     /// Returns the step at this place, if it has begun and has no outcome.
@@ -10,6 +10,30 @@ impl History {
             EntryBody::Open(open) => Some(open),
             _ => None,
         }
+    }
+
+    /// Notes that a step was dropped before it received its recorded outcome. The path is the same only if the handler never received
+    /// the outcome: of two steps that ended and were not delivered, the outcome of the first one may make the handler drop the second.
+    pub(in crate::leg) fn give_up_step(&mut self, at: usize) {
+        let is_unfinished = self.is_unfinished(at);
+        self.change(at, |item| {
+            item.waiting = None;
+            if is_unfinished {
+                (item.optional, item.order) = (true, DeliveryOrder::AnyTime);
+            }
+        });
+    }
+
+    /// Returns `true` if the entry is a step without an outcome, or with one that the handler has not received.
+    pub(in crate::leg) fn is_unfinished(&self, at: usize) -> bool {
+        let body = &self.items[at].entry.body;
+        matches!(body, EntryBody::Step { undelivered: true, .. } | EntryBody::Open(_))
+    }
+
+    /// Removes an entry, and returns it.
+    pub(in crate::leg) fn take(&mut self, at: usize) -> Entry {
+        self.remove_entry(at);
+        self.items[at].entry.clone()
     }
 
     /// Lets the entries behind an open step be delivered, although the step does not begin again.

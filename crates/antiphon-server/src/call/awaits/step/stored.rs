@@ -47,7 +47,8 @@ enum Phase<'a, T> {
     Begin(BoxFuture<'static, StartStored>, Option<WriteAhead>),
     Reconcile(BoxFuture<'a, Result<Option<T>, Error>>),
     Body,
-    End(BoxFuture<'static, Result<(), StopReason>>, Result<Ended<T>, NoOutcome>),
+    /// The end, with the text of the start if it has none of its own.
+    End(BoxFuture<'static, Result<(), StopReason>>, Result<Ended<T>, NoOutcome>, Option<WriteAhead>),
     Over,
 }
 
@@ -109,7 +110,12 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
                     StartStored::Stop(reason) => return self.stop(reason),
                 },
                 Phase::Reconcile(finding) => match ready!(finding.as_mut().poll(cx)) {
-                    Ok(Some(value)) => self.body_ended(of_body(Ok(value), limit)),
+                    Ok(Some(value)) => {
+                        // The step may have begun in an earlier leg, so that this one has no record of its start.
+                        let start =
+                            self.runtime.with(|leg| leg.write_ahead_of_step(&self.path, self.attempt));
+                        self.end(of_body(Ok(value), limit), start);
+                    }
                     Ok(None) => self.begin_again(self.attempt + 1),
                     Err(error) => {
                         let cause = format!("it could not be reconciled: {error}");
@@ -129,23 +135,32 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
 
     /// Stores the end of the body.
     pub(super) fn body_ended(&mut self, result: Result<Ended<T>, NoOutcome>) {
+        self.end(result, None);
+    }
+
+    fn end(&mut self, result: Result<Ended<T>, NoOutcome>, start: Option<WriteAhead>) {
         let storing = match &result {
-            Ok(ended) => self.claim.end_step(&self.path, &ended.outcome, None),
+            Ok(ended) => self.claim.end_step(&self.path, &ended.outcome, start.as_ref()),
             Err(_no_outcome) => {
                 self.runtime.with(|leg| leg.attempt_failed(&self.path));
                 self.claim.fail_attempt(&self.path, self.attempt)
             }
         };
-        self.phase = Phase::End(storing, result);
+        self.phase = Phase::End(storing, result, start);
     }
 
     /// Polls until the end is stored, and returns the result.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended<T>, NoOutcome>> {
-        let Phase::End(storing, _) = &mut self.phase else { return Poll::Pending };
+        let Phase::End(storing, ..) = &mut self.phase else { return Poll::Pending };
         let stored = ready!(Pin::as_mut(storing).poll(cx));
-        let Phase::End(_, result) = mem::replace(&mut self.phase, Phase::Over) else { return Poll::Pending };
+        let Phase::End(_, result, start) = mem::replace(&mut self.phase, Phase::Over) else {
+            return Poll::Pending;
+        };
         Poll::Ready(match stored {
-            Ok(()) => result,
+            Ok(()) => {
+                start.iter().for_each(|start| self.runtime.with(|leg| leg.written(start)));
+                result
+            }
             Err(reason) => Err(NoOutcome::NotStored(reason)),
         })
     }
