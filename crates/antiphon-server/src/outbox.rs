@@ -1,11 +1,13 @@
 //! The messages that a request sends before its reply: progress, log messages, and the changes of a subscription.
 
 use futures_util::task::AtomicWaker;
+#[cfg(feature = "http")]
+use std::sync::atomic::AtomicBool;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
 };
@@ -38,6 +40,7 @@ struct Shared {
     /// Wakes the task of the transport.
     waker: AtomicWaker,
     /// True if the response may begin as a stream without a message.
+    #[cfg(feature = "http")]
     silent: AtomicBool,
 }
 

@@ -65,23 +65,27 @@ pub(crate) fn settle<T>(
     if !unreplayed.is_empty() {
         tracing::warn!(target = ?escaped(target), steps = ?unreplayed, "the call ended without reaching all recorded steps");
     }
+    let is_tool = &*admitted.leg().request.method == method::TOOLS_CALL;
     Ok(LegEnd::Over(match outcome {
         HandlerOutcome::Complete(result) => LegResult::Complete(result),
         HandlerOutcome::UserFacing(text) => LegResult::Failed(Some(text)),
         HandlerOutcome::NotFound => LegResult::NotFound,
+        HandlerOutcome::Refused(text) if done.is_empty() => LegResult::Failed(Some(text)),
+        HandlerOutcome::Refused(text) if is_tool => LegResult::Failed(Some(after_steps(&text, &done))),
+        HandlerOutcome::Refused(text) => {
+            return Err(Refusal::UserFacing(text).after_steps(done, StepsKept::Nowhere));
+        }
         HandlerOutcome::Failed(cause) => {
             tracing::error!(target = ?escaped(target), cause = %escaped(&cause).limit(CAUSE), "a handler failed");
-            let is_tool = &*admitted.leg().request.method == method::TOOLS_CALL;
-            LegResult::Failed(match done.is_empty() || !is_tool {
-                _ if server.show_errors => Some(cause),
-                true => None,
-                false => {
-                    let done = completed(&done);
-                    Some(format!(
-                        "The tool {target} failed; the reason is in the server's log. {done}. {DO_NOT_REPEAT}."
-                    ))
+            match done.is_empty() {
+                _ if server.show_errors => LegResult::Failed(Some(cause)),
+                true => LegResult::Failed(None),
+                false if is_tool => {
+                    let text = format!("The tool {target} failed; the reason is in the server's log");
+                    LegResult::Failed(Some(after_steps(&text, &done)))
                 }
-            })
+                false => return Err(Refusal::Internal.after_steps(done, StepsKept::Nowhere)),
+            }
         }
         HandlerOutcome::OverLimit { name, text } => {
             tracing::error!(target = ?escaped(target), name, text = %escaped(&text).limit(CAUSE), "a limit was reached");
@@ -90,6 +94,11 @@ pub(crate) fn settle<T>(
         // The driver converted this variant to a round.
         HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
     }))
+}
+
+/// Returns the text of a failed tool behind completed steps.
+fn after_steps(text: &str, done: &[String]) -> String {
+    format!("{text}. {}. {DO_NOT_REPEAT}.", completed(done))
 }
 
 /// Ends a failed leg: the record leaves first, if it has new entries and the client accepts state only; otherwise the

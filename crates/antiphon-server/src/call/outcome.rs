@@ -1,6 +1,6 @@
 //! The return values of handlers, and their conversion to outcomes.
 
-use crate::{Error, InputRequired, Reply};
+use crate::{AskError, Error, InputRequired, Reply};
 use antiphon_wire::{
     CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
@@ -18,6 +18,8 @@ pub enum HandlerOutcome<T> {
     InputRequired(InputRequired),
     /// The handler failed, with a text for the caller.
     UserFacing(String),
+    /// The handler ended with a refusal: a person declined a question, or did not answer. The text is for the caller.
+    Refused(String),
     /// The handler failed. The text is for the log.
     Failed(String),
     /// The handler failed because of a limit. The text is for the caller.
@@ -109,6 +111,9 @@ impl<T, R: IntoOutcome<T>, E: Failure> IntoOutcome<T> for Result<R, E> {
             return HandlerOutcome::NotFound;
         }
         match (error.user_facing_text(), error.over_limit()) {
+            (Some(text), _) if error.has_cause(|cause| cause.is::<AskError>()) => {
+                HandlerOutcome::Refused(text.to_owned())
+            }
             (Some(text), _) => HandlerOutcome::UserFacing(text.to_owned()),
             (None, Some((name, text))) => HandlerOutcome::OverLimit { name, text },
             (None, None) => HandlerOutcome::Failed(error.to_string()),

@@ -1,7 +1,11 @@
 //! A leg that fails after it did something leaves with its record first: nobody is told to repeat what was done.
 
 use super::*;
-use antiphon::server::StepError;
+use antiphon::{
+    client::Call,
+    server::{Prompt, StepError},
+    testing::{Bench, ScriptedUser},
+};
 use std::sync::Arc;
 
 /// A way in which the handler fails behind its steps.
@@ -237,5 +241,44 @@ async fn an_error_in_a_session_does_not_request_a_repetition() {
         let text = reply["error"]["message"].as_str().unwrap();
         assert!(text.contains("charge"), "{fails:?}: {reply}");
         assert!(!text.contains("send the same request again"), "{fails:?}: {reply}");
+    }
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Shape {
+    shape: String,
+}
+
+async fn charge_and_ask(ctx: &Ctx, Shape { shape }: Shape) -> Result<String> {
+    if shape != "asks" {
+        ctx.step("charge", async |_| Ok(())).await?;
+    }
+    match ctx.confirm("Mail?").await {
+        Err(_) if shape == "has its own text" => Err(Error::user_facing("Nobody said yes.")),
+        answer => Ok(answer.map(|_| "mailed".to_owned())?),
+    }
+}
+
+/// A person declines, or does not answer, behind a step: the error says what was done. A text of the author's own stays as it is.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_behind_a_step_says_what_was_done() {
+    const DONE: &str = "Completed before that: `charge`. Do not send this again: look at what these steps did first; a new call \
+                        repeats them.";
+    for (shape, expected) in
+        [("charges and asks", DONE), ("asks", ": Mail?"), ("has its own text", "Nobody said yes.")]
+    {
+        for user in [ScriptedUser::new().decline("confirm"), ScriptedUser::new().cancel("confirm")] {
+            let bench = Bench::new(|_| {
+                let prompt = Prompt::new("p", charge_and_ask);
+                Server::builder("s", "1").tool(Tool::new("t", charge_and_ask)).prompt(prompt)
+            });
+            let bench = bench.user(user);
+            let tool = bench.call("t", json!({"shape": shape})).await;
+            let prompt = bench.run(&Call::prompt("p", json!({"shape": shape})).unwrap(), None).await;
+            for run in [tool, prompt] {
+                run.expect_failure(expected);
+                assert_eq!(format!("{:?}", run.outcome()).contains(DONE), expected == DONE);
+            }
+        }
     }
 }
