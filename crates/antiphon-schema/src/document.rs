@@ -165,6 +165,18 @@ impl<'a> Document<'a> {
         steps.concat()
     }
 
+    /// Returns the regular expressions in the order of their schemas, each with its schema and its keyword.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = (usize, &'static str, &'a str)> {
+        let own = |(index, node): (usize, &Node<'a>)| {
+            let value: &'a Value = node.value;
+            let pattern = value.get("pattern").and_then(Value::as_str).map(|text| (index, "pattern", text));
+            let named = value.get("patternProperties").and_then(Value::as_object).into_iter();
+            let named = named.flat_map(|members| members.keys());
+            pattern.into_iter().chain(named.map(move |text| (index, "patternProperties", &**text)))
+        };
+        self.nodes.iter().enumerate().flat_map(own)
+    }
+
     fn open_all(&mut self) -> Result<(), SchemaFault> {
         while let Some(node) = self.nodes.get(self.opened) {
             let (index, value) = (self.opened, node.value);

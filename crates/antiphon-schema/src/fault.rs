@@ -33,6 +33,15 @@ pub enum SchemaFault {
     Many,
     /// The schema has too many distinct regular expressions, or too long ones.
     Patterns,
+    /// A regular expression cannot be compiled by the engine.
+    Pattern {
+        /// The keyword: `pattern` or `patternProperties`.
+        keyword: &'static str,
+        /// The regular expression, quoted.
+        pattern: String,
+        /// The place of the schema that has the keyword, as a JSON pointer.
+        place: String,
+    },
     /// A schema applies itself to the same value without end.
     Endless(String),
     /// The validation of one value could take more work than the limit.
@@ -86,6 +95,11 @@ impl fmt::Display for SchemaFault {
                      {MAX_PATTERN_BYTES} bytes of them"
                 )
             }
+            Self::Pattern { keyword, pattern, place } => write!(
+                out,
+                "the regular expression {pattern} of `{keyword}` at `{place}` is not supported: it must be one \
+                 without look-around, back references and escapes such as \\Z, of at most 1 MiB when compiled"
+            ),
             Self::Endless(pointer) => {
                 write!(out, "the schema at `{pointer}` applies itself to the same value without end")
             }

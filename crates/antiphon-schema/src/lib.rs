@@ -48,7 +48,8 @@ impl CompiledSchema {
         let references = reference::resolve(&mut document)?;
         let mut costs = Costs::of(&document, &references)?;
         let local = reference::rewrite(&document, &references)?;
-        let (validator, pattern_size) = build(&local, dialect, document.has_patterns())?;
+        let (validator, pattern_size) = build(&local, dialect, document.has_patterns())
+            .map_err(|fault| unsupported_pattern(&document).unwrap_or(fault))?;
         costs.steps_per_byte = (pattern_size / PATTERN_BYTES_PER_STEP) as u64;
         Ok(Self { validator, costs })
     }
@@ -109,6 +110,15 @@ fn build(
         }
     }
     built
+}
+
+/// Returns the fault of the first regular expression that the engine cannot compile.
+fn unsupported_pattern(document: &Document<'_>) -> Option<SchemaFault> {
+    let is_unsupported =
+        |pattern: &str| build(&serde_json::json!({ "pattern": pattern }), document.draft, true).is_err();
+    let (node, keyword, pattern) = document.patterns().find(|(_, _, pattern)| is_unsupported(pattern))?;
+    let place = fault::short(&format!("#{}", document.pointer(node)));
+    Some(SchemaFault::Pattern { keyword, pattern: fault::quoted(pattern), place })
 }
 
 #[cfg(test)]

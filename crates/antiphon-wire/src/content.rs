@@ -1,6 +1,6 @@
 //! Content blocks; `type` selects the variant. Blocks of unknown types and unknown members are kept.
 
-use crate::{Annotations, Meta, ResourceContents, ResourceLink, members::present, tag};
+use crate::{Annotations, Meta, ResourceContents, ResourceLink, lenient::annotations, members::present, tag};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ pub enum ContentBlock {
     ResourceLink(Box<ResourceLink>),
     /// A resource with its contents (`resource`).
     Resource(Box<EmbeddedResource>),
-    /// A block of a type without a variant here, with all its members.
+    /// A block of a type without a variant here, or one that does not decode, with all its members.
     Other(Map<String, Value>),
 }
 
@@ -80,14 +80,20 @@ impl Serialize for ContentBlock {
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let members = Map::deserialize(deserializer)?;
-        match type_of(&members)? {
-            "text" => read(members).map(Self::Text),
-            "image" => read(members).map(Self::Image),
-            "audio" => read(members).map(Self::Audio),
-            "resource_link" => read(members).map(Self::ResourceLink),
-            "resource" => read(members).map(Self::Resource),
-            _ => Ok(Self::Other(members)),
-        }
+        let kind = members.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let value = Value::Object(members);
+        let known = match &*kind {
+            "text" => TextContent::deserialize(&value).map(Self::Text),
+            "image" => ImageContent::deserialize(&value).map(Self::Image),
+            "audio" => AudioContent::deserialize(&value).map(Self::Audio),
+            "resource_link" => Box::deserialize(&value).map(Self::ResourceLink),
+            "resource" => Box::deserialize(&value).map(Self::Resource),
+            _ => Err(de::Error::custom("unknown")),
+        };
+        Ok(known.unwrap_or_else(|_: serde_json::Error| match value {
+            Value::Object(members) => Self::Other(members),
+            _ => Self::Other(Map::new()),
+        }))
     }
 }
 
@@ -110,7 +116,7 @@ pub struct TextContent {
     /// The text.
     pub text: String,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +145,7 @@ pub struct ImageContent {
     /// The media type of the image.
     pub mime_type: String,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -175,7 +181,7 @@ pub struct AudioContent {
     /// The media type of the audio.
     pub mime_type: String,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -208,7 +214,7 @@ pub struct EmbeddedResource {
     /// The contents of the resource.
     pub resource: ResourceContents,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -2,11 +2,11 @@
 
 use crate::{
     ErrorCode, ErrorObject, RequestId,
-    members::{Object, present},
+    members::{Object, present, whole},
     tag::JsonRpc,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Number, value::RawValue};
 use std::borrow::Cow;
 
 /// The maximum nesting depth of arrays and objects in a message.
@@ -151,8 +151,17 @@ fn read_id(envelope: &Envelope<'_>) -> Result<Option<RequestId>, Unreadable> {
         return Ok(None);
     }
     // > Unlike base JSON-RPC, the ID **MUST NOT** be `null`.
-    let id = serde_json::from_str(raw.get());
+    let id = serde_json::from_str(raw.get()).or_else(|fault| match whole_id(raw) {
+        // Peers that have only floats write the id 1 as `1.0`. They repeat an id, and choose none.
+        Some(id) if envelope.method.is_none() => Ok(id),
+        _ => Err(fault),
+    });
     id.map(Some).map_err(|_| invalid(None, "`id` must be a string or an integer"))
+}
+
+fn whole_id(raw: &RawValue) -> Option<RequestId> {
+    let number: Number = serde_json::from_str(raw.get()).ok()?;
+    whole(&number).map(RequestId::from)
 }
 
 fn read_error(error: &RawValue, id: &Option<RequestId>) -> Result<ErrorObject, Unreadable> {

@@ -40,7 +40,7 @@ impl InputCheck {
     #[cfg(feature = "schema")]
     fn validated(tool: &str, schema: &Value, _: &str) -> Result<Self, BuildError> {
         let compiled = CompiledSchema::compile(schema).map_err(|fault| {
-            BuildError(format!("the input schema of the tool `{tool}` is not valid: {fault}"))
+            BuildError(format!("the input schema of the tool `{tool}` cannot be used: {fault}"))
         })?;
         Ok(Self::Schema(Box::new(compiled)))
     }
@@ -82,7 +82,7 @@ impl OutputCheck {
         {
             let _ = origin;
             let schema = CompiledSchema::compile(schema).map_err(|fault| {
-                BuildError(format!("the output schema of the tool `{tool}` is not valid: {fault}"))
+                BuildError(format!("the output schema of the tool `{tool}` cannot be used: {fault}"))
             })?;
             Ok(Self { schema })
         }

@@ -1,7 +1,10 @@
 //! Reads the fields of a form from its schema. Additions of peers are tolerated.
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
-use crate::members::{Members, Object, whole};
+use crate::{
+    lenient::or_default,
+    members::{Members, Object, whole},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::{borrow::Cow, collections::HashSet};
@@ -10,9 +13,9 @@ use std::{borrow::Cow, collections::HashSet};
 struct SchemaIn<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(default)]
-    properties: Option<Members>,
-    #[serde(default)]
+    #[serde(borrow, default)]
+    properties: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "or_default")]
     required: Vec<String>,
 }
 
@@ -23,7 +26,12 @@ pub(super) fn fields(text: &str) -> Result<(Vec<FormField>, Option<String>), Str
     if schema.kind != "object" {
         return Err(format!("the schema of a form has the type `object`, not `{}`", schema.kind));
     }
-    let properties = schema.properties.unwrap_or_default();
+    let properties = match schema.properties.map(RawValue::get) {
+        // An object without members, as PHP writes it.
+        Some(text) if serde_json::from_str::<[(); 0]>(text).is_err() => serde_json::from_str(text)
+            .map_err(|fault| format!("not the schema of a form: `properties`: {fault}"))?,
+        _ => Members::default(),
+    };
     let names: HashSet<&str> = properties.0.iter().map(|(name, _)| name.as_str()).collect();
     let required: HashSet<&str> = schema.required.iter().map(String::as_str).collect();
     let mut beyond = schema

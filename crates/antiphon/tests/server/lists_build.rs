@@ -112,32 +112,32 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
         (
             "a type that is none",
             shaped(json!({"type": "object", "properties": {"a": {"type": "text"}}})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a pattern that is none",
             shaped(json!({"type": "object", "properties": {"a": {"pattern": "("}}})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a reference to nothing",
             shaped(json!({"type": "object", "$ref": "#/$defs/a"})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a reference to the network",
             shaped(json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/a"}}})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a reference to a file",
             shaped(json!({"type": "object", "$ref": "file:///etc/passwd"})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a schema of today",
             shaped(json!({"type": "object", "properties": list_of_items})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a schema of draft 7",
@@ -167,12 +167,12 @@ fn what_a_tool_promises_can_be_held() {
         (
             "an output type that is none",
             returning(json!({"type": "text"})),
-            Some(&["output schema", "`returning`", "not valid"]),
+            Some(&["output schema", "`returning`", "cannot be used"]),
         ),
         (
             "an output schema on the network",
             returning(json!({"$ref": "http://127.0.0.1:1/a"})),
-            Some(&["output schema", "`returning`", "not valid"]),
+            Some(&["output schema", "`returning`", "cannot be used"]),
         ),
         ("a header", shaped(in_header(json!({"type": "string", "x-mcp-header": "A"}))), None),
         (

@@ -8,7 +8,7 @@ use crate::transport::{
         token,
     },
 };
-use antiphon_wire::{ErrorObject, Incoming, RequestId, escaped};
+use antiphon_wire::{ErrorObject, Incoming, RequestId, escaped, lenient::repaired};
 use http::{HeaderMap, StatusCode, header, response::Parts};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as Body;
@@ -127,7 +127,7 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8], advi
 
 /// The JSON-RPC error in a body, whatever request it names.
 fn server_error(body: &[u8]) -> Option<ErrorObject> {
-    match Incoming::parse(body) {
+    match Incoming::parse(&repaired(body)) {
         Ok(Incoming::Response(response)) => response.outcome.err(),
         _ => None,
     }

@@ -54,6 +54,8 @@ struct State {
     session: Option<mpsc::Sender<ServerMessage>>,
     /// The number of messages in the outbox that are neither requests nor cancellations.
     messages: usize,
+    /// `true` once a response came that no request waits for.
+    had_stray: bool,
 }
 
 enum Outgoing {
@@ -258,6 +260,16 @@ impl InFlightRequests {
     /// The reason why no request is taken any more, if that is so.
     pub(crate) fn ended(&self) -> Option<TransportError> {
         self.state().ended.clone()
+    }
+
+    /// Returns `true` if the request was sent and has no response.
+    pub(crate) fn is_sent(&self, id: &RequestId) -> bool {
+        self.state().in_flight.get(id).is_some_and(|entry| entry.body.is_none())
+    }
+
+    /// Returns `true` once: for the first response that no request waits for.
+    pub(crate) fn is_first_stray(&self) -> bool {
+        !std::mem::replace(&mut self.state().had_stray, true)
     }
 
     /// Delivers a response to its request. `false` if no request waits for it, or the request was not sent yet.

@@ -9,6 +9,7 @@ use crate::transport::{
 use antiphon_wire::{
     ForeignText, Incoming, Notification, RequestId, Response, escaped,
     framing::{Line, LineBuffer},
+    lenient::repaired,
     method,
 };
 use serde::Deserialize;
@@ -88,6 +89,7 @@ pub(crate) async fn read(requests: &InFlightRequests, mut reader: impl AsyncRead
 
 /// `false` if the line is no message.
 fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
+    let line = &*repaired(line);
     // Only legacy revisions have batches.
     if line.first() != Some(&b'[') || !requests.in_session() {
         return take_message(requests, line);
@@ -127,8 +129,12 @@ fn take_response(requests: &InFlightRequests, response: Response<'_>) {
     match (response.id, response.outcome) {
         // > The client **SHOULD** ignore any response to the cancelled request that arrives afterward
         (Some(id), outcome) => {
-            if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
-                tracing::debug!(id = %escaped(&id), "ignored a response, because no request waits for it");
+            let id = match id.text_as_number() {
+                Some(number) if requests.is_sent(&number) => number,
+                _ => id,
+            };
+            if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) && requests.is_first_stray() {
+                tracing::warn!(id = %escaped(&id), "the server sent a response that no request waits for: ignored, as later ones");
             }
         }
         (None, Err(error)) => {
