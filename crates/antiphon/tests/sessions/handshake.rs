@@ -109,7 +109,7 @@ async fn a_member_that_must_be_an_object_is_named() {
     ] {
         let mut peer = serve(server(), 1 << 16);
         peer.send(plain(1, "initialize", params.clone()).to_string()).await;
-        let reply = peer.receive().await;
+        let reply = peer.receive().await.unwrap();
         assert_eq!(reply["error"]["message"].as_str().unwrap_or_default(), expected, "{params}");
     }
 }
