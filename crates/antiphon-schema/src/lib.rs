@@ -125,3 +125,5 @@ fn unsupported_pattern(document: &Document<'_>) -> Option<SchemaFault> {
 mod generated;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unsupported;

@@ -1,6 +1,5 @@
 //! Members of another type than the specification's.
 
-use crate::Icon;
 use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -53,9 +52,11 @@ pub(crate) fn annotations<'de, T: DeserializeOwned, D: Deserializer<'de>>(
 }
 
 /// Reads icons. Those that do not decode are left out: they are for display only.
-pub(crate) fn icons<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Icon>, D::Error> {
+pub(crate) fn icons<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
-        Value::Array(icons) => icons.into_iter().filter_map(|icon| Icon::deserialize(icon).ok()).collect(),
+        Value::Array(icons) => icons.into_iter().filter_map(|icon| T::deserialize(icon).ok()).collect(),
         _ => Vec::new(),
     })
 }
