@@ -135,14 +135,14 @@ async function conversation(connection, command, rounds, text) {
 }
 
 const form = fields => ({ type: 'object', properties: fields, required: Object.keys(fields) });
-const STRING = { type: 'string' };
+const text = title => ({ type: 'string', title });
 const content = fields => JSON.stringify(fields);
-const REGION = { message: 'Which region should the database live in?', schema: form({ region: STRING }) };
-const LOGIN = { message: 'Please provide your GitHub username', schema: form({ name: STRING }) };
+const REGION = { message: 'Which region should the database live in?', schema: form({ region: text('Region') }) };
+const LOGIN = { message: 'Please provide your GitHub username', schema: form({ name: text('Name') }) };
 const RESOLUTION = { message: 'Resolving Bug #4522 requires a resolution. How was this bug resolved?' };
 const ORIGINAL = { message: 'Since this is a duplicate, which work item is the original?' };
-const AUDIENCE = { message: 'Who is the briefing for?', schema: form({ audience: STRING }) };
-const READER = { message: 'Who will read report q3?', schema: form({ audience: STRING }) };
+const AUDIENCE = { message: 'Who is the briefing for?', schema: form({ audience: text('Audience') }) };
+const READER = { message: 'Who will read report q3?', schema: form({ audience: text('Audience') }) };
 const WEATHER = 'Current weather in New York:\nTemperature: 72°F\nConditions: Partly cloudy';
 
 const CONVERSATIONS = {

@@ -5,6 +5,8 @@ In the sources of the crates, before their tests:
 * a field of a log macro is printed with `%` only as `escaped(..)`, as a `ForeignText`, or as one of OWN, which no peer chooses;
 * the message of a log macro has no value in it, unless a comment `// own:` on the line before says whose the value is;
 * `print!`, `println!`, `eprint!`, `eprintln!` and `dbg!` are only in the console of the command line;
+* the command line names the terminal's streams only in its console, and the library of prompts only in its prompts. Both escape
+  what they print, so that a text which a caller forgot to escape reaches no terminal;
 * `escape_debug` and tests of characters for control characters are only in the escape itself, and where OWN_RULES lists them.
 """
 import functools
@@ -24,6 +26,11 @@ OWN = (
 # Names that a `let` of the same function binds to `escaped(..)` or a `ForeignText`.
 BOUND = r"let (?:\w+|\([\w, ]*\b{name}\b[\w, ]*\)) = [^;]*(?:escaped\(|ForeignText::)"
 PRINT = re.compile(r"\b(?:e?print(?:ln)?|dbg)!\s*[(\[{]")
+# The ways of the command line to its terminal. The module of each escapes every text.
+TERMINAL = {
+    CONSOLE: re.compile(r"\b(?:stdout|stderr)\(\)|/dev/(?:tty|std)"),
+    "crates/antiphon-cli/src/ask/prompt.rs": re.compile(r"\binquire\b"),
+}
 CHARACTERS = re.compile(r"escape_debug|is_control\(\)")
 OWN_RULES = {
     # The escape itself.
@@ -112,6 +119,10 @@ def _faults(path, text):
     if path != CONSOLE:
         for found in PRINT.finditer(text):
             yield line(found.start()), f"prints beside {CONSOLE}"
+    if path.startswith("crates/antiphon-cli/src/"):
+        for guard, way in TERMINAL.items():
+            for found in way.finditer(text) if path != guard else ():
+                yield line(found.start()), f"writes to the terminal beside {guard}, which escapes"
     if path not in OWN_RULES:
         for found in CHARACTERS.finditer(text):
             yield line(found.start()), "escapes by itself: use `antiphon_wire::escaped` or `is_escaped`"
@@ -143,10 +154,23 @@ GOOD = [
     '// tracing::warn!(%name, "in a comment");\nfn f() {}',
     'fn f() {}\n#[cfg(test)]\nmod tests { fn g() { println!("{x}"); } }',
 ]
+# Ways of the command line to its terminal that must be found: the log of legs once had a function that printed a text as it is.
+BAD_IN_CLI = [
+    'fn f() { let log: fn(&str) = |line| drop(writeln!(std::io::stderr(), "{line}")); }',
+    'fn f() { io::stdout().lock().write_all(text.as_bytes()) }',
+    'use inquire::Text;',
+    'fn f() { std::fs::write("/dev/tty", text) }',
+]
 PLANTED = "crates/antiphon-wire/src/planted.rs"
+PLANTED_IN_CLI = "crates/antiphon-cli/src/planted.rs"
 
 
-@rule("foreign-text", *(Plant(f"{PLANTED}:", {PLANTED: text}) for text in BAD), *(Plant(None, {PLANTED: text}) for text in GOOD))
+@rule(
+    "foreign-text",
+    *(Plant(f"{PLANTED}:", {PLANTED: text}) for text in BAD),
+    *(Plant(f"{PLANTED_IN_CLI}:", {PLANTED_IN_CLI: text}) for text in BAD_IN_CLI),
+    *(Plant(None, {PLANTED: text}) for text in GOOD),
+)
 def foreign_text(tree):
     for path in tree.glob("crates/*/src/**/*.rs"):
         if not path.endswith("/tests.rs"):

@@ -30,7 +30,8 @@ Exit codes:
   3    pending: `--once`, or a question without an answer and without a terminal, also in a session
   4    protocol or transport: an error of the server, no connection, no response in time. A call that can go on after completed
        steps is printed, for `resume`
-  130  interrupted: at a question, and nothing was sent; or while it listens";
+  130  interrupted: at a question, and nothing was sent; while it listens; or Ctrl-C with a command, which is ended first.
+       SIGTERM is 143 then, SIGHUP 129";
 
 /// Calls tools that ask, and serves a demo of such tools.
 #[derive(Debug, Parser)]

@@ -1,5 +1,9 @@
 //! The output of the program: results on standard output, everything else on standard error.
 //!
+//! This module is the guard of the terminal: it escapes every text but for its own styles, so a text of a server that a caller
+//! has not sanitized controls nothing. A result on standard output that is no terminal is the exception: it leaves as it is.
+//! [`sanitize`] shapes a text before: one line, indented, cut.
+//!
 //! `println!` would panic if the reader has closed the pipe, as `head` does, so this module ignores such errors.
 
 use crate::{failure::Failure, sanitize};
@@ -22,16 +26,20 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Prints one line of the result.
+/// Prints one line of the result, escaped.
 pub(crate) fn out(line: &str) {
     let _ = try_out(line);
 }
 
-/// Prints one line of a result without an end. The caller stops if the output is closed.
+/// Prints one line of a result without an end, escaped. The caller stops if the output is closed.
 ///
 /// # Errors
 /// If standard output cannot be written.
 pub(crate) fn try_out(line: &str) -> io::Result<()> {
+    write_out(&sanitize::lines(line))
+}
+
+fn write_out(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     stdout.flush()
@@ -39,7 +47,7 @@ pub(crate) fn try_out(line: &str) -> io::Result<()> {
 
 /// Prints a text of a server as the result. For a terminal, the text is sanitized.
 pub(crate) fn out_theirs(text: &str) {
-    if io::stdout().is_terminal() { out(&sanitize::lines(text)) } else { out(text) }
+    let _ = if io::stdout().is_terminal() { try_out(text) } else { write_out(text) };
 }
 
 /// Prints JSON as the result. For a terminal, unsafe characters are escaped, which keeps the JSON equal.
@@ -52,7 +60,7 @@ pub(crate) fn out_json(text: &str) {
 /// # Errors
 /// If standard output cannot be written.
 pub(crate) fn try_out_json(text: &str) -> io::Result<()> {
-    if io::stdout().is_terminal() { try_out(&sanitize::json(text)) } else { try_out(text) }
+    if io::stdout().is_terminal() { write_out(&sanitize::json(text)) } else { write_out(text) }
 }
 
 /// Prints a line on standard error that the person can do without, unless the program is quiet.
@@ -62,12 +70,28 @@ pub(crate) fn hint(line: &str) {
     }
 }
 
-/// Prints a line for the person on standard error.
+/// Prints a line for the person on standard error, escaped.
+pub(crate) fn note(line: &str) {
+    write_note(&sanitize::lines(line));
+}
+
+/// Prints a line for the person on standard error, escaped, with `strong` in bold after `before`. The text is plain if standard
+/// error is no terminal, or if `NO_COLOR` is set.
+pub(crate) fn note_with_strong(before: &str, strong: &str, after: &str) {
+    let [before, strong, after] = [before, strong, after].map(sanitize::lines);
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    write_note(&if is_plain || !io::stderr().is_terminal() {
+        before + &strong + &after
+    } else {
+        format!("{before}\x1b[1;7m{strong}\x1b[0m{after}")
+    });
+}
+
 #[expect(
     clippy::print_stderr,
     reason = "a test program captures what the macro prints, and shows it if a test fails"
 )]
-pub(crate) fn note(line: &str) {
+fn write_note(line: &str) {
     if cfg!(test) {
         return eprintln!("{line}");
     }
@@ -104,12 +128,6 @@ pub(crate) fn failed(failure: &Failure) {
 /// Returns `true` if a person can answer prompts: standard input and standard error are terminals.
 pub(crate) fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Returns the text in bold, if standard error is a terminal and `NO_COLOR` is not set.
-pub(crate) fn strong(text: &str) -> String {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if plain || !io::stderr().is_terminal() { text.to_owned() } else { format!("\x1b[1;7m{text}\x1b[0m") }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use antiphon::{
     wire::InputRequest,
 };
 use serde::Serialize;
+use serde_json::Value;
 use std::{error::Error as StdError, process::ExitCode};
 
 /// An exit code. The help lists all of them.
@@ -34,6 +35,9 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i64>,
+    /// More about an error of the server.
+    #[serde(flatten)]
+    details: Option<Box<ErrorDetails>>,
     /// The call at the time of the failure, with its answers, if it can be continued.
     #[serde(skip)]
     pub(crate) pending: Option<Box<PendingCall>>,
@@ -51,6 +55,31 @@ pub(crate) struct Failure {
     pub(crate) is_after_steps: bool,
 }
 
+/// The members of an error for a script that decides what to do next.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorDetails {
+    /// The data of the server's error, such as `reason`, `scopes` or `requiredCapabilities`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+    /// The HTTP status, if the server refused the caller or had no JSON-RPC response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    /// The time after which the server may accept the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+impl ErrorDetails {
+    fn of(error: &ClientError) -> Self {
+        Self {
+            data: error.server_error().and_then(|error| error.data.clone()),
+            status: error.http_status(),
+            retry_after_ms: error.retry_after().and_then(|wait| u64::try_from(wait.as_millis()).ok()),
+        }
+    }
+}
+
 impl Failure {
     /// Returns a failure without a call or a task that could go on.
     pub(crate) fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {
@@ -59,6 +88,7 @@ impl Failure {
             kind,
             message: message.into(),
             code: None,
+            details: None,
             pending: None,
             task: None,
             advice: None,
@@ -128,11 +158,12 @@ impl From<ClientError> for Failure {
         };
         let (advice, is_after_steps) = (Advice::of(&error), advice::has_completed_steps(&error));
         let code = error.server_error().map(|error| error.code.0);
+        let details = Some(Box::new(ErrorDetails::of(&error)));
         let message = with_source(&error);
         let goes_on = exit == Exit::Protocol && !error.is_state_refused();
         let task = error.task().cloned().map(Box::new);
         let pending = error.into_pending().filter(|_| goes_on).map(Box::new);
-        Self { exit, kind, message, code, pending, task, is_in_file: false, advice, is_after_steps }
+        Self { code, details, pending, task, advice, is_after_steps, ..Self::new(exit, kind, message) }
     }
 }
 

@@ -1,11 +1,11 @@
 //! A transport that counts the rounds and logs each leg. The log contains no state and no answers.
 
-use crate::sanitize;
+use crate::{ask, sanitize};
 use antiphon::{
     client::transport::{
         IncomingNotification, OutgoingRequest, ServerReply, SessionTransport, Transport, TransportError,
     },
-    wire::{InputRequest, InputRequests, InputResponses, Meta},
+    wire::{InputRequests, InputResponses, Meta},
 };
 use serde::Deserialize;
 use std::{
@@ -134,7 +134,7 @@ impl ResultView<'_> {
         let state = self.request_state.as_ref().map(|state| format!("{} bytes of state", state.len()));
         let asks = self.input_requests.iter().flat_map(InputRequests::iter);
         let mut lines: Vec<String> = asks
-            .map(|(key, ask)| format!("{server} asks `{}`: {}", sanitize::line(key), question(ask)))
+            .map(|(key, ask)| format!("{server} asks `{}`: {}", sanitize::line(key), ask::summary(ask)))
             .collect();
         match (lines.last_mut(), state) {
             (Some(last), Some(state)) => last.push_str(&format!(" ({state})")),
@@ -144,13 +144,6 @@ impl ResultView<'_> {
             }
         }
         lines
-    }
-}
-
-fn question(ask: &InputRequest) -> String {
-    match ask {
-        InputRequest::Elicit(elicit) => sanitize::line(elicit.message()),
-        other => other.method().to_owned(),
     }
 }
 

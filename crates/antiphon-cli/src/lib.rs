@@ -19,6 +19,11 @@ mod ask;
 mod commands;
 mod console;
 mod drive;
+#[cfg(unix)]
+mod ended_by_signal;
+#[cfg(not(unix))]
+#[path = "no_signals.rs"]
+mod ended_by_signal;
 mod failure;
 mod features;
 mod field_value;

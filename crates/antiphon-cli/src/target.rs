@@ -3,11 +3,12 @@
 use crate::{
     args::{EnvVariable, HttpHeader, TargetArgs},
     console,
+    ended_by_signal::EndingSignals,
     failure::Failure,
     features,
     leg_observer::LegObserver,
     sanitize,
-    servers_file::{self, NamedServer},
+    servers_file::{self, Expanded, NamedServer, Place},
 };
 use antiphon::{
     client::{
@@ -16,7 +17,7 @@ use antiphon::{
     },
     wire::AskSupport,
 };
-use std::{ffi::OsString, time::Duration};
+use std::{error::Error as _, ffi::OsString, path::Path, time::Duration};
 
 /// The maximum length of a shown URL or name, in characters.
 const SHOWN: usize = 200;
@@ -30,20 +31,30 @@ pub(crate) enum Target {
         bearer: Option<String>,
         headers: Vec<HttpHeader>,
     },
-    Child {
-        words: Vec<OsString>,
-        /// The text to show in the place of a program whose name contains the values of variables.
-        shown: Option<String>,
-        variables: Vec<(String, OsString)>,
-        inherit_env: bool,
-    },
+    Child(ChildTarget),
+}
+
+/// A server that is started.
+pub(crate) struct ChildTarget {
+    words: Vec<OsString>,
+    variables: Vec<(String, OsString)>,
+    inherit_env: bool,
+    /// The additions of a file of servers.
+    configured: Option<Configured>,
+}
+
+/// The name of a server in its file, and the texts to show in the place of those that contain the values of variables.
+struct Configured {
+    name: String,
+    program: String,
+    directory: Option<Expanded>,
 }
 
 impl Target {
     /// Returns the server that the command line names, if it names one.
     pub(crate) fn given(args: &TargetArgs) -> Result<Option<Self>, Failure> {
-        let target = match (&args.url, args.servers.as_deref().zip(args.server.as_deref())) {
-            (_, Some((file, name))) => Self::named(servers_file::read(file, name)?),
+        let target = match (&args.url, &args.servers) {
+            (_, Some(file)) => Self::named(servers_file::read(file, args.server.as_deref())?),
             _ if !args.command.is_empty() => Self::child(args.command.clone()),
             (Some(url), _) => Self::url(url.clone()),
             (None, None) => return Ok(None),
@@ -58,17 +69,25 @@ impl Target {
 
     /// Returns a server that is started as a child.
     pub(crate) fn child(words: Vec<OsString>) -> Self {
-        Self::Child { words, shown: None, variables: Vec::new(), inherit_env: false }
+        Self::Child(ChildTarget { words, variables: Vec::new(), inherit_env: false, configured: None })
     }
 
     /// Returns a server of a host's configuration.
-    fn named(server: NamedServer) -> Self {
-        match server {
-            NamedServer::Url { url, shown, headers } => {
-                Self::Url { shown: (shown != url).then_some(shown), url, bearer: None, headers }
+    fn named(NamedServer { name, place }: NamedServer) -> Self {
+        match place {
+            Place::Url { url: Expanded { value: url, shown }, headers } => {
+                let headers = headers.into_iter().map(|(name, text)| HttpHeader { name, value: text.value });
+                let shown = (shown != url).then_some(shown);
+                Self::Url { url, shown, bearer: None, headers: headers.collect() }
             }
-            NamedServer::Command { words, shown, variables } => {
-                Self::Child { words, shown: Some(shown), variables, inherit_env: false }
+            Place::Command { program, args, env, directory } => {
+                let words = std::iter::once(program.value).chain(args.into_iter().map(|word| word.value));
+                Self::Child(ChildTarget {
+                    words: words.map(OsString::from).collect(),
+                    variables: env.into_iter().map(|(name, text)| (name, text.value.into())).collect(),
+                    inherit_env: false,
+                    configured: Some(Configured { name, program: program.shown, directory }),
+                })
             }
         }
     }
@@ -99,7 +118,7 @@ impl Target {
                     )));
                 }
             }
-            Self::Child { variables, inherit_env, .. } => {
+            Self::Child(ChildTarget { variables, inherit_env, .. }) => {
                 if !args.headers.is_empty() {
                     return Err(Failure::usage("--header is for a URL, not for a command"));
                 }
@@ -138,13 +157,14 @@ impl Target {
             return Self::url(target.to_owned()).with(args);
         }
         Err(Failure::usage(format!(
-            "the {what} began with the command `{}`: give the whole command after `--`, or a URL",
+            "the {what} began with the command or the configured server `{}`: give the whole command after `--`, \
+             --servers and --server, or a URL",
             sanitize::line(target)
         )))
     }
 
     pub(crate) fn is_child(&self) -> bool {
-        matches!(self, Self::Child { .. })
+        matches!(self, Self::Child(_))
     }
 
     /// Connects to the server. The client declares forms and URLs, and `drive` answers their questions between the
@@ -156,6 +176,7 @@ impl Target {
         legs: &LegObserver,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
+        let mut signals = None;
         let transport = match self {
             Self::Url { url, .. } if !cfg!(feature = "https") && url.starts_with("https://") => {
                 return Err(Failure::usage(features::absent("a server at an https URL", "https")));
@@ -174,8 +195,9 @@ impl Target {
                 }
                 legs.observe(builder.build().map_err(|error| Failure::usage(error.to_string()))?)
             }
-            Self::Child { words, shown, variables, inherit_env } => {
-                legs.observe(spawn(words, shown, variables, inherit_env)?)
+            Self::Child(child) => {
+                signals = Some(EndingSignals::new().map_err(|fault| Failure::io("no signals", &fault))?);
+                legs.observe(child.spawn()?)
             }
         };
         let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
@@ -184,7 +206,11 @@ impl Target {
             .leg_timeout(Duration::from_secs(timeout))
             // The time limit for URLs that must be opened before a call continues.
             .url_retry_interval(Duration::from_secs(timeout));
-        Ok(attach(builder).connect(transport))
+        let client = attach(builder).connect(transport);
+        if let Some(signals) = signals {
+            signals.close(client.clone());
+        }
+        Ok(client)
     }
 }
 
@@ -220,27 +246,49 @@ fn value_of(variable: &EnvVariable) -> Result<OsString, Failure> {
     }
 }
 
-fn spawn(
-    words: Vec<OsString>,
-    shown: Option<String>,
-    variables: Vec<(String, OsString)>,
-    inherit_env: bool,
-) -> Result<ChildTransport, Failure> {
-    let mut words = words.into_iter();
-    let program = words.next().ok_or_else(|| Failure::usage("no command after `--`"))?;
-    let name = shown.unwrap_or_else(|| program.to_string_lossy().into_owned());
-    let prefix = name.clone();
-    let stderr = if console::is_quiet() {
-        ChildStderr::Discard
-    } else {
-        // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
-        ChildStderr::Lines(Box::new(move |line: &str| {
-            console::note(&format!("[{}] {}", sanitize::line(&prefix), sanitize::line(line)))
-        }))
-    };
-    let command = ChildCommand::new(program).named(name).args(words).inherit_env(inherit_env).stderr(stderr);
-    let command = variables.into_iter().fold(command, |command, (name, value)| command.env(name, value));
-    ChildTransport::spawn(command).map_err(|error| Failure::protocol("transport", error.to_string()))
+impl ChildTarget {
+    fn spawn(self) -> Result<ChildTransport, Failure> {
+        let Self { words, variables, inherit_env, configured } = self;
+        let mut words = words.into_iter();
+        let program = words.next().ok_or_else(|| Failure::usage("no command after `--`"))?;
+        let name = configured.as_ref().map(|it| it.name.clone());
+        let name = name.unwrap_or_else(|| program.to_string_lossy().into_owned());
+        let mut command = ChildCommand::new(program)
+            .args(words)
+            .inherit_env(inherit_env)
+            .stderr(stderr_of(&name))
+            .named(name.clone());
+        for (variable, value) in variables {
+            command = command.env(variable, value);
+        }
+        if let Some(Expanded { value, shown }) = configured.as_ref().and_then(|it| it.directory.as_ref()) {
+            if !Path::new(value).is_dir() {
+                let (name, shown) = (sanitize::truncated(&name, SHOWN), sanitize::truncated(shown, SHOWN));
+                return Err(Failure::usage(format!(
+                    "the `cwd` of the server `{name}` is no folder: {shown}"
+                )));
+            }
+            command = command.current_dir(value);
+        }
+        ChildTransport::spawn(command).map_err(|error| {
+            // The cause has no value of a variable: it is an error of the operating system.
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let program = configured.map(|it| format!(" with `{}`", it.program)).unwrap_or_default();
+            Failure::protocol("transport", format!("{error}{program}{cause}"))
+        })
+    }
+}
+
+/// Returns the destination of the standard error of a server of this name.
+fn stderr_of(name: &str) -> ChildStderr {
+    if console::is_quiet() {
+        return ChildStderr::Discard;
+    }
+    // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
+    let prefix = sanitize::line(name);
+    ChildStderr::Lines(Box::new(move |line: &str| {
+        console::note(&format!("[{prefix}] {}", sanitize::line(line)))
+    }))
 }
 
 #[cfg(all(test, not(feature = "https")))]

@@ -202,7 +202,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 ///
 /// The result is any `antiphon::server::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`,
 /// content blocks or `CallToolResult`; any of these in `Reply<..>`, to ask by hand, or in `Result<.., E>`, where `E`
-/// implements `Display`. With `Json<T>`, also inside of the others, the tool has the output schema of `T`.
+/// converts to `antiphon::Error`. With `Json<T>`, also inside of the others, the tool has the output schema of `T`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Tool, attribute.into(), item.into()))

@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
 };
@@ -37,6 +37,8 @@ struct Shared {
     all: Option<AllBytes>,
     /// Wakes the task of the transport.
     waker: AtomicWaker,
+    /// True if the response may begin as a stream without a message.
+    silent: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +90,8 @@ impl Outbox {
 
     #[cfg(feature = "http")]
     fn within(all: Option<AllBytes>) -> Self {
-        Self { shared: Arc::new(Shared { queue: Mutex::default(), all, waker: AtomicWaker::new() }), tag: 0 }
+        let (waker, silent) = (AtomicWaker::new(), AtomicBool::new(false));
+        Self { shared: Arc::new(Shared { queue: Mutex::default(), all, waker, silent }), tag: 0 }
     }
 
     /// Returns an outbox for one more request of the same channel.
@@ -156,6 +159,18 @@ impl Outbox {
         }
         // A message may have been pushed before the waker was registered.
         if self.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Allows the transport to begin the stream although no message waits: the handler of the request runs now.
+    #[cfg(feature = "http")]
+    pub(crate) fn may_be_silent(&self) {
+        self.shared.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the stream may begin although no message waits.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_silent_stream(&self) -> bool {
+        self.shared.silent.load(Ordering::Relaxed)
     }
 
     /// Has the next message wake the task of this context.

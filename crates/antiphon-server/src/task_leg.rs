@@ -48,6 +48,8 @@ pub(crate) struct LegNews {
     pub(crate) deadline: Option<u64>,
     /// True if the leg was to refuse a step, and the handler began none.
     pub(crate) is_cancellation_unmet: bool,
+    /// True if the leg ended because its handler did not meet the cancellation in time.
+    pub(crate) is_grace_over: bool,
 }
 
 impl TaskLeg {

@@ -11,6 +11,7 @@ mod secret;
 pub use field::{Choice, FieldFault, FieldKind, FormField, TextFormat};
 
 use crate::members::name_used_twice;
+use field::in_words;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{borrow::Cow, mem, sync::Arc};
@@ -40,9 +41,14 @@ struct SchemaParts {
 }
 
 impl FormSchema {
-    /// Returns a form with these fields, in this order. [`unaskable`](Self::unaskable) returns the reason if
-    /// a server cannot send the form, for example because two fields have the same name.
-    pub fn new(fields: Vec<FormField>) -> Self {
+    /// Returns a form with these fields, in this order. Each field has a title in the schema: its own, or else its name in
+    /// words, which is its [label](FormField::label). [`unaskable`](Self::unaskable) returns the reason if a server cannot
+    /// send the form, for example because two fields have the same name.
+    pub fn new(mut fields: Vec<FormField>) -> Self {
+        // Without a title, a peer shows the name as it is.
+        for field in &mut fields {
+            field.title.get_or_insert_with(|| in_words(&field.name));
+        }
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
         let text = raw(&SchemaOut { kind: "object", properties: Properties(&fields), required });

@@ -349,3 +349,17 @@ fn a_huge_object_takes_no_quadratic_time() {
     let form: FormSchema = serde_json::from_str(&form).unwrap();
     assert!(form.fields().iter().all(|field| field.required));
 }
+
+/// Not every JSON text is a `Value`. Schemas with such a text are equal if their texts are.
+#[test]
+fn schemas_that_are_no_value_are_compared() {
+    let check = |one: &str, other: &str, equal: bool| {
+        let read = |text: &str| serde_json::from_str::<antiphon_wire::JsonSchema>(text).unwrap();
+        assert_eq!(read(one) == read(other), equal, "{one} {other}");
+    };
+    check(r#"{"maximum":1e400}"#, r#"{"maximum":1e400}"#, true);
+    check(r#"{"maximum":1e400}"#, r#"{"maximum":1e401}"#, false);
+    check(r#"{"title":"\ud83d"}"#, r#"{"title":"\ud83e"}"#, false);
+    check(r#"{"maximum":1e400}"#, "null", false);
+    check(r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, true);
+}

@@ -1,4 +1,5 @@
-//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec`, of `order_once` and of `render_video`.
+//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec`, of `order_once`, of `render_video` and
+//! of `expenses`.
 
 use std::process::{Command, Stdio};
 
@@ -146,4 +147,30 @@ fn render_video_is_rendered_by_the_next_process() {
             "render 0, render 1, render 2, delete 0, delete 1, delete 2",
         ],
     );
+}
+
+/// One server, and a client of each revision.
+#[cfg(all(feature = "auth", feature = "sqlite"))]
+#[test]
+fn expenses_are_paid_for_clients_of_both_revisions() {
+    let shown = |era, number, sum, mine| {
+        [
+            format!("a client of {era}:"),
+            "  asked: What have you spent?".to_owned(),
+            format!("  Expense {number}: 300 cents for gemini."),
+            "  asked: Pay 300 cents to ada?".to_owned(),
+            format!("  Paid 300 cents to ada: payment {number}."),
+            "  asked: Pay 300 cents to ada?".to_owned(),
+            format!("  Expense {number} is paid already, or being paid."),
+            format!("  asked: Apollo 0, Gemini {sum}: send the report?"),
+            format!("  Apollo 0, Gemini {sum}: sent"),
+            format!("  expenses of ada: {mine}"),
+            "  bob: status 403".to_owned(),
+        ]
+    };
+    let mut expected = shown("2026-07-28", 1, 300, "1").to_vec();
+    expected.extend(shown("2025-11-25", 2, 600, "1 2"));
+    expected.push("payments: 2".to_owned());
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    check(env!("CARGO_BIN_EXE_expenses"), &expected);
 }

@@ -29,15 +29,16 @@ pub(crate) struct TargetArgs {
     /// Pass the whole environment of this program on to a command, with all tokens and keys in it
     #[arg(long)]
     pub(crate) inherit_env: bool,
-    /// A JSON file with an object "mcpServers", as hosts have it, or `-` for standard input; `--server` selects one of them
+    /// A JSON file with an object "mcpServers" or "servers", as hosts have it, or `-` for standard input
     ///
-    /// "command", "args" and "env", or "url" and "headers". ${NAME} and ${NAME:-DEFAULT} in the values are variables of this
-    /// program's environment, and errors show the names only. The file is a regular one of at most 1 MiB. Headers of the connection
-    /// and of the protocol, such as Host and Mcp-Method, are refused.
-    #[arg(long, value_name = "FILE", requires = "server")]
+    /// "command", "args", "env" and "cwd", or "url" and "headers". ${NAME}, ${env:NAME} and ${NAME:-DEFAULT} in the values are
+    /// variables of this program's environment, and errors show the names only. Comments and trailing commas are read. A warning
+    /// names what is not used. The file is a regular one of at most 1 MiB. Headers of the connection and of the protocol, such as
+    /// Host and Mcp-Method, are refused.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "command"])]
     pub(crate) servers: Option<PathBuf>,
-    /// The name of the server in the file of `--servers`
-    #[arg(long, value_name = "NAME", requires = "servers", conflicts_with_all = ["url", "command"])]
+    /// The name of the server in the file of `--servers`, which a file with one server does not need
+    #[arg(long, value_name = "NAME", requires = "servers")]
     pub(crate) server: Option<String>,
     /// The command that starts the server on its standard input and output
     #[arg(last = true, value_name = "CMD")]

@@ -152,11 +152,11 @@ impl<'a> Question<'a> {
 
     fn show(&self) {
         console::note("");
-        console::note(&console::strong(self.header));
+        console::note_with_strong("", self.header, "");
         console::note(&sanitize::indented(self.message));
         // The first line may have scrolled out of view.
         if self.message.len() > LONG || self.message.lines().count() > LONG_LINES {
-            console::note(&console::strong(self.header));
+            console::note_with_strong("", self.header, "");
         }
     }
 }

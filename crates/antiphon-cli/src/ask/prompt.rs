@@ -1,4 +1,4 @@
-//! Prompts at the terminal. The caller sanitizes every text of a server first: see [`crate::sanitize`].
+//! Prompts at the terminal. Every text is printed as one line, escaped; [`crate::sanitize`] cuts it before.
 
 use crate::{failure::Failure, sanitize};
 use inquire::{InquireError, MultiSelect, Select, Text, validator::Validation};
@@ -19,6 +19,10 @@ fn to_result<T>(result: Result<T, InquireError>) -> Result<PromptResult<T>, Fail
     }
 }
 
+fn lines(choices: Vec<String>) -> Vec<String> {
+    choices.iter().map(|choice| sanitize::line(choice)).collect()
+}
+
 /// Prompts for one of these choices. Returns its index.
 pub(super) fn choose(
     message: &str,
@@ -26,8 +30,9 @@ pub(super) fn choose(
     start: usize,
     help: Option<&str>,
 ) -> Result<PromptResult<usize>, Failure> {
-    let mut select = Select::new(message, choices).with_starting_cursor(start);
-    select.help_message = help;
+    let (message, help) = (sanitize::line(message), help.map(sanitize::line));
+    let mut select = Select::new(&message, lines(choices)).with_starting_cursor(start);
+    select.help_message = help.as_deref();
     to_result(select.raw_prompt().map(|chosen| chosen.index))
 }
 
@@ -39,9 +44,10 @@ pub(super) fn choose_several(
     help: Option<&str>,
     rule: impl Fn(&[usize]) -> Option<String> + Clone + 'static,
 ) -> Result<PromptResult<Vec<usize>>, Failure> {
-    let mut select = MultiSelect::new(message, choices).with_default(start);
+    let (message, help) = (sanitize::line(message), help.map(sanitize::line));
+    let mut select = MultiSelect::new(&message, lines(choices)).with_default(start);
     if help.is_some() {
-        select.help_message = help;
+        select.help_message = help.as_deref();
     }
     let select = select.with_validator(move |chosen: &[inquire::list_option::ListOption<&String>]| {
         let indices: Vec<usize> = chosen.iter().map(|option| option.index).collect();
@@ -65,8 +71,9 @@ pub(super) fn text(
     help: Option<&str>,
     rule: impl Fn(&str) -> Option<String> + Clone + 'static,
 ) -> Result<PromptResult<String>, Failure> {
-    let mut text = Text::new(message).with_initial_value(start);
-    text.help_message = help;
+    let (message, help, start) = (sanitize::line(message), help.map(sanitize::line), sanitize::line(start));
+    let mut text = Text::new(&message).with_initial_value(&start);
+    text.help_message = help.as_deref();
     let text = text.with_validator(move |given: &str| Ok(validation(rule(given))));
     to_result(text.prompt())
 }

@@ -19,7 +19,7 @@ pub(super) fn read(key: &str, url: &str) -> Result<UrlConsent, Failure> {
 /// Shows the URL.
 pub(super) fn show(shown: &UrlConsent) {
     console::note("  The server asks you to open this page:");
-    console::note(&format!("    {}", highlighted(shown)));
+    note_with_host(shown);
     console::note(&format!("    Host: {}", sanitize::line(&shown.host)));
     for warning in &shown.warnings {
         console::note(&format!("    Warning: {warning}"));
@@ -51,18 +51,18 @@ fn choose(message: &str, choices: &[&str], help: Option<&str>) -> Result<Option<
     })
 }
 
-/// Returns the URL with its host highlighted.
+/// Shows the URL with its host highlighted.
 ///
 /// > **SHOULD** highlight the domain of the URL to mitigate subdomain spoofing.
-fn highlighted(shown: &UrlConsent) -> String {
-    let full = sanitize::line(&shown.full);
+fn note_with_host(shown: &UrlConsent) {
+    let full = format!("    {}", sanitize::line(&shown.full));
     match host_at(&full, &shown.host) {
         Some(at) => {
             let (before, rest) = full.split_at(at);
             let (host, after) = rest.split_at(shown.host.len());
-            format!("{before}{}{after}", console::strong(host))
+            console::note_with_strong(before, host, after);
         }
-        None => full,
+        None => console::note(&full),
     }
 }
 

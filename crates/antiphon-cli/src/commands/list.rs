@@ -7,7 +7,27 @@ use crate::{
     failure::{Exit, Failure},
     outcome, sanitize, tool_arguments,
 };
-use serde_json::{Value, json};
+use antiphon::wire::{Prompt, Resource, ResourceTemplate, Tool};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The objects that `--json` prints. They are written from the text of the server: not every JSON text is a [`Value`].
+#[derive(Serialize)]
+struct Tools<'a> {
+    tools: &'a [Tool],
+}
+
+#[derive(Serialize)]
+struct Prompts<'a> {
+    prompts: &'a [Prompt],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resources<'a> {
+    resources: &'a [Resource],
+    resource_templates: &'a [ResourceTemplate],
+}
 
 pub(super) async fn tools(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
     let work = with_client(&args.target, args.client.clone(), log, async |client| {
@@ -17,7 +37,7 @@ pub(super) async fn tools(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit
             std::iter::once(named).chain(tool_arguments::lines(&tool.input_schema.to_value()))
         });
         let missing = tools.is_none().then_some("tools");
-        print(args.json, missing, lines, || json!({ "tools": tools.as_deref().unwrap_or_default() }));
+        print(args.json, missing, lines, &Tools { tools: tools.as_deref().unwrap_or_default() });
         Ok(Exit::Done)
     });
     print_failure(args.json, work.await)
@@ -31,7 +51,7 @@ pub(super) async fn prompts(args: &ListArgs, log: Option<fn(&str)>) -> Result<Ex
             .flatten()
             .map(|prompt| line(&prompt.name, prompt.description.as_deref().or(prompt.title.as_deref())));
         let missing = prompts.is_none().then_some("prompts");
-        print(args.json, missing, lines, || json!({ "prompts": prompts.as_deref().unwrap_or_default() }));
+        print(args.json, missing, lines, &Prompts { prompts: prompts.as_deref().unwrap_or_default() });
         Ok(Exit::Done)
     });
     print_failure(args.json, work.await)
@@ -50,12 +70,11 @@ pub(super) async fn resources(args: &ListArgs, log: Option<fn(&str)>) -> Result<
         let lines = lines.chain(templates.iter().flatten().map(|it| {
             line(&it.uri_template, it.description.as_deref().or(it.title.as_deref()).or(Some(&it.name)))
         }));
-        print(args.json, missing, lines, || {
-            json!({
-                "resources": resources.as_deref().unwrap_or_default(),
-                "resourceTemplates": templates.as_deref().unwrap_or_default(),
-            })
-        });
+        let object = Resources {
+            resources: resources.as_deref().unwrap_or_default(),
+            resource_templates: templates.as_deref().unwrap_or_default(),
+        };
+        print(args.json, missing, lines, &object);
         Ok(Exit::Done)
     });
     print_failure(args.json, work.await)
@@ -101,14 +120,9 @@ fn line(name: &str, description: Option<&str>) -> String {
 }
 
 /// Prints a list. `missing` names what the server does not offer at all, as opposed to an empty list.
-fn print(
-    as_json: bool,
-    missing: Option<&str>,
-    lines: impl Iterator<Item = String>,
-    object: impl FnOnce() -> Value,
-) {
+fn print(as_json: bool, missing: Option<&str>, lines: impl Iterator<Item = String>, object: &impl Serialize) {
     if as_json {
-        outcome::print_result_json(&object());
+        outcome::print_result_json(object);
     } else {
         lines.for_each(|line| console::out(&line));
     }

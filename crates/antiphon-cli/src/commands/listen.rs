@@ -9,9 +9,9 @@ use crate::{
 };
 use antiphon::{
     client::{ReconnectPolicy, Subscription, SubscriptionEvent as Event},
-    wire::SubscriptionFilter,
+    wire::{DetailedTask, SubscriptionFilter},
 };
-use serde_json::{Value, json};
+use serde::Serialize;
 
 pub(super) async fn listen(args: ListenArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
     let ListenArgs { to, json, no_reconnect, target } = args;
@@ -35,11 +35,8 @@ async fn follow(mut changes: Subscription, as_json: bool, no_reconnect: bool) ->
         if matches!(event, Event::Acknowledged(_)) && !no_reconnect {
             changes = changes.reconnect(ReconnectPolicy::default());
         }
-        let printed = if as_json {
-            console::try_out_json(&object(&event).to_string())
-        } else {
-            console::try_out(&line(&event))
-        };
+        let printed =
+            if as_json { console::try_out_json(&text(&event)?) } else { console::try_out(&line(&event)) };
         if printed.is_err() {
             return Ok(Exit::Done);
         }
@@ -92,17 +89,35 @@ fn line(event: &Event) -> String {
     }
 }
 
-fn object(event: &Event) -> Value {
-    match event {
-        Event::Acknowledged(agreed) => json!({"event": "acknowledged", "notifications": agreed}),
-        Event::Closed => json!({"event": "closed"}),
-        Event::ToolsListChanged => json!({"event": "tools_list_changed"}),
-        Event::PromptsListChanged => json!({"event": "prompts_list_changed"}),
-        Event::ResourcesListChanged => json!({"event": "resources_list_changed"}),
-        Event::ResourceUpdated { uri } => json!({"event": "resource_updated", "uri": uri}),
-        Event::Task(state) => json!({"event": "task", "task": state}),
-        _ => json!({"event": "other"}),
-    }
+/// The object that `--json` prints for an event. It is written from the text of the server: not every JSON text is a
+/// [`serde_json::Value`].
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum EventObject<'a> {
+    Acknowledged { notifications: &'a SubscriptionFilter },
+    Closed,
+    ToolsListChanged,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated { uri: &'a str },
+    Task { task: &'a DetailedTask },
+    Other,
+}
+
+/// Returns the event as JSON.
+fn text(event: &Event) -> Result<String, Failure> {
+    let object = match event {
+        Event::Acknowledged(agreed) => EventObject::Acknowledged { notifications: agreed },
+        Event::Closed => EventObject::Closed,
+        Event::ToolsListChanged => EventObject::ToolsListChanged,
+        Event::PromptsListChanged => EventObject::PromptsListChanged,
+        Event::ResourcesListChanged => EventObject::ResourcesListChanged,
+        Event::ResourceUpdated { uri } => EventObject::ResourceUpdated { uri },
+        Event::Task(state) => EventObject::Task { task: state },
+        _ => EventObject::Other,
+    };
+    serde_json::to_string(&object)
+        .map_err(|fault| Failure::protocol("output", format!("the event cannot be written as JSON: {fault}")))
 }
 
 /// Resolves at Ctrl-C.
@@ -110,5 +125,34 @@ async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         // Without a handler, the signal ends the process.
         std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_printed_as_text() {
+        let check = |event: Event, expected: &str| {
+            assert!(matches!(text(&event), Ok(shown) if shown == expected), "{expected}");
+        };
+        check(Event::ToolsListChanged, r#"{"event":"tools_list_changed"}"#);
+        check(
+            Event::ResourceUpdated { uri: "file:///a".into() },
+            r#"{"event":"resource_updated","uri":"file:///a"}"#,
+        );
+        check(
+            Event::Acknowledged(SubscriptionFilter::new().tools()),
+            r#"{"event":"acknowledged","notifications":{"toolsListChanged":true}}"#,
+        );
+        // Texts of a server that are JSON, and no `Value`.
+        for result in [r#"{"a":1e400}"#, r#"{"a":"\ud83d"}"#, r#"{"\udc00":1}"#] {
+            let task = format!(
+                r#"{{"taskId":"t","status":"completed","createdAt":"2026-07-28T12:00:00Z","lastUpdatedAt":"2026-07-28T12:00:00Z","ttlMs":null,"result":{result}}}"#
+            );
+            let shown = text(&Event::Task(serde_json::from_str(&task).unwrap()));
+            assert!(matches!(&shown, Ok(shown) if shown.contains(result)), "{result}");
+        }
     }
 }

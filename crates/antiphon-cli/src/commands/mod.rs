@@ -16,7 +16,7 @@ mod tasks;
 
 use crate::{
     args::{CallTaskArgs, Cli, Command, ReceiptCommand},
-    console,
+    console, ended_by_signal,
     failure::{Exit, Failure},
 };
 use clap::Parser as _;
@@ -58,7 +58,7 @@ pub fn run() -> ExitCode {
     });
     // A pending read of standard input would block a normal shutdown.
     runtime.shutdown_background();
-    exit.into()
+    ended_by_signal::code().map_or_else(|| exit.into(), ExitCode::from)
 }
 
 async fn command(cli: Cli) -> Result<Exit, Failure> {

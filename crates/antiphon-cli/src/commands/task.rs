@@ -85,6 +85,7 @@ async fn answer(mut task: ClientTask, answers: &AnswerFlags, as_json: bool) -> R
         None => {}
     }
     if as_json {
+        // own: the keys are texts
         outcome::print_result_json(&json!({ "answered": keys }));
     } else {
         keys.iter().for_each(|key| console::out(&format!("answered {}", sanitize::line(key))));

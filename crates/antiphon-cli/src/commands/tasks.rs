@@ -29,6 +29,7 @@ async fn list(stuck: Option<u64>, limit: usize, store: &TaskStoreArgs) -> Result
     tasks.truncate(limit);
     if store.json {
         let tasks: Vec<Value> = tasks.iter().map(to_json).collect();
+        // own: made here, of numbers and texts
         console::out_json(&json!({"tasks": tasks, "left_out": left_out}).to_string());
         return Ok(Exit::Done);
     }
@@ -96,6 +97,7 @@ fn is_stuck(task: &TaskSummary, after: Duration) -> bool {
 
 fn to_json(task: &TaskSummary) -> Value {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    // own: numbers and texts
     json!({
         "task": task.task.to_string(),
         "state": state(task),

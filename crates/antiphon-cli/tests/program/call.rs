@@ -1,7 +1,10 @@
 //! Every tool, prompt and resource of the demo server, over HTTP and over stdio.
 
-use crate::support::{ANTIPHON, Server, run};
-use serde_json::json;
+use crate::support::{
+    ANTIPHON, Server, run,
+    scripted::{Scripted, Step},
+};
+use serde_json::{Value, json};
 
 /// A call, its answers, the text of its result, and the number of its rounds.
 type Case = (&'static [&'static str], &'static [&'static str], &'static str, u32);
@@ -192,4 +195,31 @@ fn verbose_logs_each_leg_on_standard_error() {
     done.ends(0, "Provisioned \"x\" in eu.");
     assert_eq!(done.stdout.lines().count(), 1);
     assert!(done.stderr.contains("<- leg 1: antiphon-demo asks `region`"), "{done:?}");
+}
+
+/// What a server sends controls no terminal, whatever part of a message has it.
+#[test]
+fn verbose_escapes_each_text_of_the_server() {
+    let title = "m\u{1b}]0;owned\u{7}";
+    let check = |asks: Value, shown: &str| {
+        let result = json!({
+            "resultType": "input_required", "requestState": "s", "inputRequests": asks,
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": title, "version": "1"}},
+        });
+        let ran = Scripted::modern(&[Step::Reply(json!({ "result": result }))]).run(&["call", "t", "-v"]);
+        assert!(ran.stderr.contains(shown), "{shown} is not in {ran:?}");
+        let bad = |c: char| c.is_control() && c != '\n';
+        assert!(!ran.stderr.contains(bad) && !ran.stdout.contains(bad), "{ran:?}");
+    };
+    let shown = r"m\u{1b}]0;owned\u{7}";
+    check(json!({"k": {"method": title, "params": {}}}), &format!("asks `k`: {shown}"));
+    check(json!({"k": {"method": title}}), &format!("asks `k`: {shown}"));
+    check(
+        json!({title: {"method": "elicitation/create", "params": {"mode": title}}}),
+        &format!("asks `{shown}`"),
+    );
+    let form = json!({"type": "object", "properties": {title: {"type": "string"}}});
+    let params = json!({"mode": "form", "message": title, "requestedSchema": form});
+    check(json!({"k": {"method": "elicitation/create", "params": params}}), &format!("asks `k`: {shown}"));
+    check(json!({"k": {"method": "roots/list"}}), &format!("{shown} asks `k`: roots/list"));
 }

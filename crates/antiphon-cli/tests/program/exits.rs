@@ -1,8 +1,12 @@
 //! The exit codes, and the object that `--json` prints with each.
 
 use crate::support::{ANTIPHON, Run, Server, command, finish, run};
-use serde_json::json;
-use std::net::TcpListener;
+use serde_json::{Value, json};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    thread::JoinHandle,
+};
 
 const ORDERS: &str = r#"{"name": "orders"}"#;
 
@@ -134,4 +138,66 @@ fn the_help_lists_the_exit_codes() {
     }
     let help = finish(command(["call", "--help"]).env("MCP_BEARER", "secret"));
     assert!(help.stdout.contains("--bearer") && !help.stdout.contains("secret"), "{help:?}");
+}
+
+/// A server that answers one request with this status, these headers and this error.
+fn one_refusal(status: &'static str, headers: &'static str, error: &Value) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let body = json!({"jsonrpc": "2.0", "id": 1, "error": error}).to_string();
+    let server = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let mut read = vec![0; 1 << 16];
+        assert_ne!(connection.read(&mut read).unwrap(), 0);
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n");
+        connection.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).unwrap();
+    });
+    (url, server)
+}
+
+/// A script sees what the server says about the next action: not only a text.
+#[test]
+fn the_json_of_an_error_has_the_data_of_the_server() {
+    let scopes = json!({"reason": "insufficient_scope", "scopes": ["a:pay"]});
+    let capability = json!({"requiredCapabilities": {"sampling": {}}});
+    for (status, headers, code, data, http, retry) in [
+        ("403 Forbidden", "", -32600, scopes, json!(403), Value::Null),
+        ("429 Too Many Requests", "retry-after: 7\r\n", -32000, Value::Null, json!(429), json!(7000)),
+        ("200 OK", "", -32603, json!({"reason": "busy", "retryAfterMs": 1500}), Value::Null, json!(1500)),
+        ("400 Bad Request", "", -32021, capability, Value::Null, Value::Null),
+    ] {
+        let mut error = json!({"code": code, "message": "no"});
+        if !data.is_null() {
+            error["data"] = data.clone();
+        }
+        let (url, server) = one_refusal(status, headers, &error);
+        let failed = run(["call", "x", "--json", "--mode", "2026-07-28", &url]);
+        server.join().unwrap();
+        let error = failed.json()["error"].take();
+        assert_eq!((failed.code, &error["code"]), (4, &json!(code)), "{error}");
+        assert_eq!(
+            (&error["data"], &error["status"], &error["retryAfterMs"]),
+            (&data, &http, &retry),
+            "{error}"
+        );
+    }
+}
+
+/// Both sides have versions, and the mode excludes the common one.
+#[test]
+fn a_missing_common_version_is_told_with_the_versions_of_the_mode() {
+    let refuses = r#"read -r request
+echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}'
+cat > /dev/null"#;
+    let hint = "the server 2026-07-28; with the mode `auto`, this client speaks 2026-07-28";
+    for (mode, ours) in [
+        ("legacy", "2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05"),
+        ("2025-06-18", "2025-06-18"),
+        ("2024-11-05", "2024-11-05"),
+    ] {
+        let says = format!("no common protocol version: this client speaks {ours}, {hint}");
+        check(&["--", "sh", "-c", refuses], &["x", "--mode", mode], 4, &says, "version", 0);
+    }
 }

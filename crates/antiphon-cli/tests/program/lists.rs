@@ -89,3 +89,39 @@ fn a_token_is_never_printed() {
     assert_eq!(failed.code, 4);
     assert!(!failed.stderr.contains("secret"), "{failed:?}");
 }
+
+/// JSON texts that are no `Value`: a server may send them, and they are printed as they are, or with U+FFFD.
+#[test]
+fn json_of_a_server_is_printed_as_text() {
+    let check = |what: &str, entry: &str, shown: &str| {
+        let lists = format!(r#""{what}":[{entry}],"ttlMs":0,"cacheScope":"private","resultType":"complete""#);
+        let (other, word) =
+            if what == "resources" { (r#","resourceTemplates":[]"#, "resources") } else { ("", what) };
+        let script = format!(
+            r#"while read -r line; do
+id=${{line#*\"id\":}}; id=${{id%%,*}}
+case "$line" in
+*'"server/discover"'*) result='{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}},"prompts":{{}},"resources":{{}}}},"ttlMs":0,"cacheScope":"private"}}' ;;
+*) result='{{{lists}{other}}}' ;;
+esac
+printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$result"
+done"#
+        );
+        let listed = run([word, "--json", "--", "sh", "-c", &script]);
+        assert_eq!((listed.code, listed.stdout.lines().count()), (0, 1), "{entry}: {listed:?}");
+        assert!(listed.stdout.contains(shown), "{shown} is not in {listed:?}");
+    };
+    let tool = |schema: &str| format!(r#"{{"name":"t","inputSchema":{{"type":"object",{schema}}}}}"#);
+    check("tools", &tool(r#""maximum":1e400"#), "1e400");
+    check("tools", &tool(r#""properties":{"a":{"default":-1e999}}"#), "-1e999");
+    check("tools", &tool(r#""description":"\ud83d""#), r#""name":"t""#);
+    check("tools", &tool(r#""properties":{"\ud83d":{}}"#), r#""name":"t""#);
+    check("tools", &tool(r#""properties":{"a":{"enum":["\udc00"]}}"#), r#""name":"t""#);
+    check(
+        "tools",
+        r#"{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object","maxProperties":1e400}}"#,
+        "1e400",
+    );
+    check("prompts", r#"{"name":"p","description":"a prompt"}"#, r#""name":"p""#);
+    check("resources", r#"{"name":"r","uri":"file:///r"}"#, r#""uri":"file:///r""#);
+}

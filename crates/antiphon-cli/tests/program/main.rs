@@ -16,6 +16,7 @@ mod options;
 mod pending;
 mod receipt;
 mod serve;
+mod signals;
 mod support;
 mod tasks;
 mod tasks_demo;

@@ -130,7 +130,7 @@ fn servers_are_taken_from_a_file() {
     run(echo.iter().chain(&of("unset"))).fails(2, "needs variables that are not set: UNSET_OF_TEST");
     run(echo.iter().chain(&of("other"))).fails(2, "no server `other`; there are: demo, own, unset");
     run(echo.iter().chain(&["--servers", "/nonexistent", "--server", "a"])).fails(2, "/nonexistent: ");
-    run(echo.iter().chain(&["--servers", file])).fails(2, "--server <NAME>");
+    run(echo.iter().chain(&["--servers", file])).fails(2, "Give --server and one of: demo, own, unset");
     run(echo.iter().chain(&of("demo")).chain(&["http://127.0.0.1:1/mcp"])).fails(2, "cannot be used with");
 
     // The token of the environment does not replace that of the file.
@@ -153,6 +153,44 @@ fn servers_are_taken_from_a_file() {
     assert!(!head.contains("Bearer t"), "{head}");
 }
 
+/// A file as a host writes it: the server starts in its folder, and has its configured name everywhere.
+#[test]
+fn a_server_starts_as_its_host_starts_it() {
+    let scratch = Scratch::new();
+    let folder = scratch.path().canonicalize().unwrap();
+    let check = |entry: &str, code: i32, says: &[&str]| {
+        let text = format!("\u{feff}{{ // one\n\"servers\": {{\"local\": {entry}, }}, }}");
+        let file = scratch.file("mcp.json", &text);
+        let mut tools = command(["tools", "--servers", file.to_str().unwrap()]);
+        let ran = finish(tools.env("FOLDER_OF_TEST", &folder));
+        assert_eq!(ran.code, code, "{ran:?}");
+        for text in says {
+            assert!(ran.stderr.contains(text), "{text:?} is not in {ran:?}");
+        }
+    };
+    let pwd = format!("[local] {} 3000", folder.display());
+    check(
+        r#"{"command": "sh", "args": ["-c", "echo $PWD $PORT >&2; exit 3"], "cwd": "${env:FOLDER_OF_TEST}", "env": {"PORT": 3000}}"#,
+        4,
+        &[&pwd, "the server process `local` ended"],
+    );
+    check(
+        r#"{"command": "/x/nope", "url": null}"#,
+        4,
+        &["`local` cannot be started with `/x/nope`: No such file"],
+    );
+    check(
+        r#"{"command": "true", "cwd": "/x/nope"}"#,
+        2,
+        &["the `cwd` of the server `local` is no folder: /x/nope"],
+    );
+    check(
+        r#"{"command": "true", "envFile": "x"}"#,
+        4,
+        &["the server `local` has members that are not used: envFile"],
+    );
+}
+
 /// A value of a variable may be a secret: no text of the program has it.
 #[test]
 fn values_of_variables_are_not_shown() {
@@ -162,6 +200,7 @@ fn values_of_variables_are_not_shown() {
         "program": {"command": "/x/${SECRET_OF_TEST}/nope"},
         "whole": {"command": "${SECRET_OF_TEST}"},
         "argument": {"command": "sh", "args": ["-c", "exit 3", "${SECRET_OF_TEST}"]},
+        "folder": {"command": "true", "cwd": "/${SECRET_OF_TEST}/nope"},
         "variable": {"command": "false", "env": {"A": "${SECRET_OF_TEST}"}},
         "path": {"url": "http://127.0.0.1:1/${SECRET_OF_TEST}/mcp"},
         "query": {"url": "http://127.0.0.1:1/mcp?key=${SECRET_OF_TEST}"},
@@ -180,12 +219,12 @@ fn values_of_variables_are_not_shown() {
             }
         }
     }
-    // What the server itself writes has the name of its program as the file has it.
+    // What the server itself writes has its configured name.
     let shown = json!({"mcpServers": {"a": {"command": "${SHELL_OF_TEST}", "args": ["-c", "echo hi >&2"]}}});
     let file = scratch.file("shown.json", &shown.to_string());
     let words = ["call", "x", "--servers", file.to_str().unwrap(), "--server", "a"];
     let ran = finish(command(words).env("SHELL_OF_TEST", "/bin/sh"));
-    assert!(ran.stderr.contains("[${SHELL_OF_TEST}] hi") && !ran.stderr.contains("/bin/sh"), "{ran:?}");
+    assert!(ran.stderr.contains("[a] hi") && !ran.stderr.contains("/bin/sh"), "{ran:?}");
 }
 
 /// A pending call of such a server does not contain the value either, and names what is missing.

@@ -68,7 +68,8 @@ impl Callbacks {
 
 /// The reason why a callback has no answer. It ends the call. To send the server a "no", answer with a decline instead.
 ///
-/// Made from any error with `?`. Does not implement [`std::error::Error`] itself, so that this works.
+/// Made from any error with `?`, and from a `String` or a `&str`, which is the whole text: `Err("no screen".into())`. Does not
+/// implement [`std::error::Error`] itself, so that this works.
 pub struct CallbackError(Box<dyn StdError + Send + Sync>);
 
 impl CallbackError {
@@ -92,9 +93,9 @@ impl CallbackError {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for CallbackError {
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for CallbackError {
     fn from(source: E) -> Self {
-        Self(Box::new(source))
+        Self(source.into())
     }
 }
 
@@ -107,5 +108,28 @@ impl fmt::Debug for CallbackError {
 impl fmt::Display for CallbackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_callback_fails_with_a_text_or_an_error() {
+        let foreign: Box<dyn StdError + Send + Sync> = "boxed".into();
+        for (error, text) in [
+            (CallbackError::from("no screen"), "no screen"),
+            (format!("no {}", "screen").into(), "no screen"),
+            (std::borrow::Cow::Borrowed("no screen").into(), "no screen"),
+            (std::io::Error::other("no terminal").into(), "no terminal"),
+            (foreign.into(), "boxed"),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+        let failed = || -> Result<(), CallbackError> { Err("no screen")? };
+        assert_eq!(failed().unwrap_err().to_string(), "no screen");
+        let error = CallbackError::from(fmt::Error);
+        assert!(error.get_ref().downcast_ref::<fmt::Error>().is_some());
     }
 }

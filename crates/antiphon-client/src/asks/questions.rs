@@ -19,14 +19,15 @@ use std::{sync::Arc, time::Duration};
 pub struct AskContext {
     /// The server that asks.
     pub server: ServerIdentity,
-    /// The method of the call: `tools/call`, `prompts/get` or `resources/read`.
+    /// The method of the call: `tools/call`, `prompts/get` or `resources/read`. An ask that a session receives outside of the
+    /// response to a call, such as every ask over pipes, names no call: then it is `initialize`, and target and arguments are empty.
     pub method: &'static str,
     /// The tool's or prompt's name, or the resource's URI.
     pub target: String,
     /// The arguments of the call, as they were sent.
     #[serde(serialize_with = "shared_text")]
     pub arguments: Option<Arc<RawValue>>,
-    /// The number of the round in its call. The first is 1.
+    /// The number of the round in its call; without a call, of the ask in its session. The first is 1.
     pub round: u32,
     /// The key of the ask; unique in its round.
     pub key: String,

@@ -49,6 +49,30 @@ impl PendingCall {
         Self { server, call, round, state, any_url_scheme: false }
     }
 
+    /// Returns a pending call from parts that another system has stored: a `requestState`, and the asks of the same result.
+    /// [`answer`](Self::answer) then adds the answers, each checked against its ask. `server` is that of the client which
+    /// continues the call, [`Client::server`](crate::Client::server). The round is the first, so that the limit of rounds counts from here.
+    ///
+    /// ```
+    /// # use antiphon::client::{Call, Client, PendingCall};
+    /// # use serde_json::json;
+    /// # fn continued(client: &Client, stored: &str) -> Result<PendingCall, Box<dyn std::error::Error>> {
+    /// let call = Call::tool("provision", json!({"name": "orders"}))?;
+    /// let asks = serde_json::from_str(stored)?; // the member `inputRequests` of the result
+    /// let mut pending = PendingCall::from_parts(client.server(), call, asks, Some("the state".to_owned()));
+    /// pending.accept("region", &json!({"region": "eu"}))?;
+    /// # Ok(pending)
+    /// # }
+    /// ```
+    pub fn from_parts(
+        server: ServerIdentity,
+        call: Call,
+        asks: InputRequests,
+        state: Option<String>,
+    ) -> Self {
+        Self::new(server, call, AskRound { number: 1, asks, answers: InputResponses::new() }, state)
+    }
+
     /// The same pending call, with the setting of its client for URLs that are neither `http` nor `https`.
     pub(crate) fn with_any_url_scheme(self, on: bool) -> Self {
         Self { any_url_scheme: on, ..self }

@@ -32,6 +32,8 @@ pub enum RequestFault {
     },
     /// Client and server have no common version.
     Version {
+        /// The versions that this client offers in its [`Mode`](crate::Mode).
+        ours: Vec<String>,
         /// The versions that the server named.
         theirs: Vec<String>,
     },
@@ -90,8 +92,21 @@ impl RequestFault {
                     .unwrap_or_default();
                 Self::MissingCapability { undeclared: declared.missing(required), error }
             }
-            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => Self::Version { theirs: supported(&error) },
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => Self::no_version(supported(&error)),
             _ => Self::Server(error),
+        }
+    }
+
+    /// Returns the fault of a server that has none of our versions. The versions of the mode are added where the mode is known.
+    pub(crate) fn no_version(theirs: Vec<String>) -> Self {
+        Self::Version { ours: texts(ProtocolVersion::MODERN), theirs }
+    }
+
+    /// Adds the versions that this client offers.
+    pub(crate) fn with_own_versions(self, versions: &[ProtocolVersion]) -> Self {
+        match self {
+            Self::Version { theirs, .. } => Self::Version { ours: texts(versions), theirs },
+            fault => fault,
         }
     }
 
@@ -140,9 +155,12 @@ pub(crate) fn common_version<'a>(theirs: impl IntoIterator<Item = &'a str>) -> O
 
 /// Returns the version to use, of those that a server lists.
 pub(crate) fn pick_version(theirs: &[ProtocolVersion]) -> Result<ProtocolVersion, RequestFault> {
-    common_version(theirs.iter().map(ProtocolVersion::as_str)).ok_or_else(|| RequestFault::Version {
-        theirs: theirs.iter().map(|version| version.as_str().to_owned()).collect(),
-    })
+    common_version(theirs.iter().map(ProtocolVersion::as_str))
+        .ok_or_else(|| RequestFault::no_version(texts(theirs)))
+}
+
+fn texts(versions: &[ProtocolVersion]) -> Vec<String> {
+    versions.iter().map(|version| version.as_str().to_owned()).collect()
 }
 
 /// The callbacks to attach so that these asks are declared.
@@ -188,15 +206,21 @@ impl fmt::Display for RequestFault {
                 }
                 write!(f, " (it said: {error})")
             }
-            Self::Version { theirs } => {
-                let ours: Vec<&str> = ProtocolVersion::MODERN.iter().map(ProtocolVersion::as_str).collect();
-                let theirs = if theirs.is_empty() { "none that it names".into() } else { theirs.join(", ") };
+            Self::Version { ours, theirs } => {
+                let named = if theirs.is_empty() { "none that it names".into() } else { theirs.join(", ") };
                 write!(
                     f,
                     "no common protocol version: this client speaks {}, the server {}",
                     ours.join(", "),
-                    escaped(&theirs)
-                )
+                    escaped(&named)
+                )?;
+                // The mode excludes what both sides have.
+                match common_version(theirs.iter().map(String::as_str)) {
+                    Some(version) if !ours.iter().any(|ours| ours == version.as_str()) => {
+                        write!(f, "; with the mode `auto`, this client speaks {}", version.as_str())
+                    }
+                    _ => Ok(()),
+                }
             }
             Self::Result { fault, ask } => {
                 write!(f, "the server's answer is invalid: {fault}")?;

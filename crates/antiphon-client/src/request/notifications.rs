@@ -43,6 +43,7 @@ impl<'a> NotificationSink<'a> {
         self.request_progress(id, meta);
         if let Some(level) = self.level {
             // > The server **MUST NOT** emit `notifications/message` for a request that does not include this field.
+            // own: the level of this client
             meta.0.insert(meta_keys::LOG_LEVEL.into(), json!(level));
         }
     }
@@ -52,6 +53,7 @@ impl<'a> NotificationSink<'a> {
         if self.on_progress.is_some() || self.deadline.is_stretched_by_progress() {
             // > Progress tokens [...] **MUST** be unique across all active requests.
             // So is the request's id, and a transport that all requests share finds the request by it.
+            // own: the id is of this client
             let token = json!(id);
             meta.0.insert(meta_keys::PROGRESS_TOKEN.into(), token.clone());
             self.token = Some(token);

@@ -114,7 +114,7 @@ impl Connection {
         match verdict(&reply) {
             Verdict::Modern => self.set_modern(None),
             Verdict::ModernOf(version) => self.set_modern(Some(version)),
-            Verdict::Neither(theirs) => return Err(RequestFault::Version { theirs }),
+            Verdict::Neither(theirs) => return Err(RequestFault::no_version(theirs)),
             Verdict::Legacy => {
                 return match self.initialize(sessions).await {
                     Ok(session) => {
@@ -198,7 +198,7 @@ impl Connection {
             match judged {
                 Verdict::Modern => self.set_modern(None),
                 Verdict::ModernOf(version) => self.set_modern(Some(version)),
-                Verdict::Neither(theirs) => return Err(RequestFault::Version { theirs }),
+                Verdict::Neither(theirs) => return Err(RequestFault::no_version(theirs)),
                 Verdict::Nothing => {}
                 Verdict::Legacy => match self.initialize(sessions).await {
                     Ok(session) => self.set_session(session),
@@ -257,7 +257,7 @@ impl Connection {
     /// Opens a session by the newest transport that the server supports.
     async fn initialize(&self, sessions: &dyn SessionTransport) -> Result<Arc<Session>, RequestFault> {
         let Some((version, exactly)) = self.mode.offers() else {
-            return Err(RequestFault::Version { theirs: Vec::new() });
+            return Err(RequestFault::no_version(Vec::new()));
         };
         let link = sessions.open().map_err(RequestFault::Transport)?;
         let fault = match Session::open(&self.core, link, &version, exactly).await {

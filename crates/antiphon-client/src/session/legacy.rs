@@ -61,7 +61,7 @@ impl Session {
         // > If the client cannot support this version, it MUST disconnect.
         let Some(agreed) = agreed else {
             link.end().await;
-            return Err(RequestFault::Version { theirs: vec![hello.protocol_version.as_str().to_owned()] });
+            return Err(RequestFault::no_version(vec![hello.protocol_version.as_str().to_owned()]));
         };
         link.established(&agreed);
         let initialized =

@@ -23,6 +23,20 @@ impl Connection {
         spec: &RequestSpec<'_>,
         write: &BodyWriter<'_>,
     ) -> Result<Box<RawValue>, RequestFault> {
+        let result = self.request_in_common_version(spec, write).await;
+        result.map_err(|fault| self.with_own_versions(fault))
+    }
+
+    /// Adds the versions of the mode to a fault of versions.
+    fn with_own_versions(&self, fault: RequestFault) -> RequestFault {
+        fault.with_own_versions(&self.mode.versions(self.transport.sessions().is_some()))
+    }
+
+    async fn request_in_common_version(
+        &self,
+        spec: &RequestSpec<'_>,
+        write: &BodyWriter<'_>,
+    ) -> Result<Box<RawValue>, RequestFault> {
         // > The client **SHOULD** select a mutually supported version from the `supported` list and retry the request,
         // > or surface an error to the user if no compatible version exists.
         let reply = match self.send(spec, write).await? {
@@ -65,7 +79,8 @@ impl Connection {
     pub(crate) async fn settle(&self) -> Result<EraState, RequestFault> {
         if let EraState::Unknown = self.era_state() {
             let spec = RequestSpec::single(method::DISCOVER, self.core.bounds.leg_timeout);
-            let reply = self.send_by_era(&spec, &discover).await?;
+            let reply = self.send_by_era(&spec, &discover).await;
+            let reply = reply.map_err(|fault| self.with_own_versions(fault))?;
             if let (EraState::Unknown, Err(error)) = (self.era_state(), reply) {
                 return Err(RequestFault::server(error, self.core.handlers.declared));
             }

@@ -117,7 +117,7 @@ fn rank(fault: &RequestFault) -> u8 {
 /// Returns `true` if a modern server refused `initialize` and names a version that is supported here.
 pub(crate) fn is_other_version(fault: &RequestFault) -> bool {
     match fault {
-        RequestFault::Version { theirs } => common_version(theirs.iter().map(String::as_str)).is_some(),
+        RequestFault::Version { theirs, .. } => common_version(theirs.iter().map(String::as_str)).is_some(),
         _ => false,
     }
 }

@@ -211,6 +211,7 @@ impl Leg {
     }
 
     fn take_output(&mut self, asked: Vec<AskRecord>) -> Box<LegOutput> {
+        self.keep_started_steps();
         self.status = Status::Ended;
         let legs = self.legs();
         let history = std::mem::take(&mut self.history);

@@ -22,7 +22,7 @@ mod stored;
 use super::slot::SlotId;
 use crate::{
     CallSite,
-    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome, Within},
+    record::{Continuation, Entry, EntryBody, EntryKind, OpenStep, StepOutcome, Within},
 };
 use antiphon_seal::Digest;
 use std::collections::HashMap;
@@ -77,6 +77,8 @@ struct HistoryItem {
     optional: bool,
     /// True if the entry was recorded while the handler unwound.
     unwinding: bool,
+    /// The start of such a step, if a store has it.
+    started: Option<Box<OpenStep>>,
     /// True if the end of the step is a record of its own in the store.
     is_stored: bool,
     /// The index of the entry before with the same path, once the path is in `last_of`.
@@ -171,19 +173,30 @@ impl History {
         }
     }
 
-    /// Records a step that was dropped while the handler unwound.
-    pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite) {
+    /// Records a step that was dropped while the handler unwound, and its start if that is in the store.
+    pub(super) fn record_unwinding(&mut self, entry: Entry, site: CallSite, started: Option<Box<OpenStep>>) {
         self.record(entry, site);
         if let Some(item) = self.items.last_mut() {
-            item.unwinding = true;
+            (item.unwinding, item.started) = (true, started);
         }
     }
 
-    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again.
+    /// Records a step that was dropped after the end of its leg was decided. It has begun, and has no outcome.
+    pub(super) fn record_open(&mut self, entry: Entry) {
+        self.push(entry, None);
+    }
+
+    /// Removes the steps that a panic of the handler dropped: as after a crash, they may run again, or have begun if a store has
+    /// their start.
     pub(super) fn remove_unwound(&mut self) {
         for at in self.old_len..self.items.len() {
-            if self.items[at].unwinding {
-                self.change(at, |item| item.order = DeliveryOrder::Removed);
+            if !self.items[at].unwinding {
+                continue;
+            }
+            self.change(at, |item| item.order = DeliveryOrder::Removed);
+            if let Some(started) = self.items[at].started.take() {
+                let Entry { path, round, .. } = &self.items[at].entry;
+                self.record_open(Entry { path: path.clone(), round: *round, body: EntryBody::Open(started) });
             }
         }
     }
@@ -197,6 +210,7 @@ impl History {
             waiting: None,
             optional: false,
             unwinding: false,
+            started: None,
             is_stored: false,
             previous: None,
         };

@@ -195,6 +195,8 @@ pub(super) enum StepPhase {
         root_poll: Option<u64>,
         /// The entry of the step, if it has begun in an earlier run too.
         open: Option<usize>,
+        /// The number of the attempt that runs, once the store has its start.
+        started: Option<u32>,
     },
     /// A step that has begun in an earlier run, and begins again when the handler is idle. Its entry has this index.
     Interrupted { at: usize, may_begin: bool },

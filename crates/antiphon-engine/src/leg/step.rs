@@ -225,7 +225,13 @@ impl Leg {
         let wake = StepWaker::new();
         self.set_phase(
             id,
-            StepPhase::Running { wake: Arc::clone(&wake), round: self.round, root_poll: None, open },
+            StepPhase::Running {
+                wake: Arc::clone(&wake),
+                round: self.round,
+                root_poll: None,
+                open,
+                started: None,
+            },
         );
         let branch = self.context.branch;
         self.slots.branches().add(branch, Counter::Running, 1);
@@ -273,7 +279,7 @@ impl Leg {
     /// Records the outcome of a step. Returns `true` if the handler receives the outcome.
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
-        let Some(Stopped { slot, input, round, open }) = self.stop_running(id) else { return false };
+        let Some(Stopped { slot, input, round, open, .. }) = self.stop_running(id) else { return false };
         open.into_iter().for_each(|at| self.history.remove_entry(at));
         self.observations.note_outcome(&outcome);
         // The handler never receives this outcome in this leg, so later legs must not deliver it either.
@@ -307,17 +313,18 @@ impl Leg {
 
     fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
         let slot = self.remove(id, true)?;
-        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, .. } } = &slot.state
+        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, started, .. } } =
+            &slot.state
         else {
             return None;
         };
-        let (input, round, open) = (*input, *round, *open);
+        let (input, round, open, started) = (*input, *round, *open, *started);
         self.deferred.drops.extend(wake.end());
         self.slots.branches().add(slot.branch, Counter::Running, -1);
         self.running.retain(|running| *running != id);
         // The space of the step that ended is free again.
         self.held.append(&mut self.held_for_space);
-        Some(Stopped { slot, input, round, open })
+        Some(Stopped { slot, input, round, open, started })
     }
 
     /// Releases the slot of a future that resolved or was dropped. `unwinding` is true if the handler panics.
@@ -332,8 +339,14 @@ impl Leg {
     /// Records a step that was dropped while it ran. The step may have had its effect, and the handler does not receive
     /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
-        let Some(Stopped { slot, input, round, open }) = self.stop_running(id) else { return };
+        let Some(stopped) = self.stop_running(id) else { return };
+        let started = self.started_step(&stopped);
+        let Stopped { slot, input, round, open, .. } = stopped;
         if !matches!(self.status, Status::Running) {
+            // One that has begun in an earlier run too has its entry.
+            if let (None, Some(started)) = (open, started) {
+                self.history.record_open(Entry { path: slot.path, round, body: EntryBody::Open(started) });
+            }
             return;
         }
         open.into_iter().for_each(|at| self.history.remove_entry(at));
@@ -342,7 +355,7 @@ impl Leg {
             EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
-            self.history.record_unwinding(entry, slot.site);
+            self.history.record_unwinding(entry, slot.site, started);
             return;
         }
         self.history.record(entry, slot.site);
@@ -448,12 +461,14 @@ impl Leg {
 }
 
 /// A step that does not run any more.
-struct Stopped {
-    slot: Slot,
-    input: Option<Digest>,
+pub(super) struct Stopped {
+    pub(super) slot: Slot,
+    pub(super) input: Option<Digest>,
     round: u32,
     /// The entry of the step, if it has begun in an earlier run too.
-    open: Option<usize>,
+    pub(super) open: Option<usize>,
+    /// The number of the attempt that ran, if the store has its start.
+    pub(super) started: Option<u32>,
 }
 
 /// The common state of the running steps of a leg.

@@ -30,6 +30,8 @@ const FORMAT: u8 = 1;
 pub struct WriteAhead {
     /// The deliveries and notes up to here are in the text. [`Leg::written`](crate::Leg::written) receives them once the text is stored.
     pub(crate) written: Written,
+    /// The path of the step whose start is in the text, and the number of the attempt.
+    pub(crate) start: Option<(Arc<str>, u32)>,
     /// The text. The server seals it.
     pub text: Vec<u8>,
 }
@@ -316,8 +318,8 @@ impl Entry {
 }
 
 impl WriteAhead {
-    pub(crate) fn new(written: Written, text: Vec<u8>) -> Self {
-        Self { written, text }
+    pub(crate) fn new(written: Written, start: Option<(Arc<str>, u32)>, text: Vec<u8>) -> Self {
+        Self { written, start, text }
     }
 
     /// Returns a number for the name of the record: another one for each text that holds more.

@@ -6,7 +6,16 @@ use crate::{
 };
 use antiphon_engine::{Leg, PendingAsk};
 use antiphon_wire::InputRequest;
-use std::task::{Context, Poll};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::time::{Sleep, sleep};
+
+/// The time for which a cancelled task waits for its handler, which awaits something that is not recorded, to reach its next step or
+/// question. Many handlers have a lookup in front of a step.
+const CANCELLATION_GRACE: Duration = Duration::from_secs(10);
 
 /// The exchange of one leg with its task.
 pub(crate) struct TaskExchange<'f> {
@@ -16,11 +25,15 @@ pub(crate) struct TaskExchange<'f> {
     version: Option<u64>,
     /// The operation of the store before questions are sent to the runner.
     order: Option<StoreOrder<'f>>,
+    /// The time until a handler that has not met the cancellation is dropped.
+    grace: Option<Pin<Box<Sleep>>>,
+    /// True if that time is over.
+    is_grace_over: bool,
 }
 
 impl<'f> TaskExchange<'f> {
     pub(crate) fn new(runtime: &'f LegRuntime, task: &'f TaskLeg) -> Self {
-        Self { runtime, task, version: None, order: None }
+        Self { runtime, task, version: None, order: None, grace: None, is_grace_over: false }
     }
 
     /// Ends the leg soon, if the runner requires it. Nothing is delivered: answers come with the next leg.
@@ -35,6 +48,7 @@ impl<'f> TaskExchange<'f> {
         let (is_met, asking) = self.runtime.with(|leg| (leg.has_met_cancellation(), asking(leg)));
         self.task.report(|news| {
             news.is_cancellation_unmet = !is_met;
+            news.is_grace_over = self.is_grace_over;
             news.elicitation_ids = elicitation_ids(&asking);
         });
     }
@@ -56,26 +70,39 @@ impl<'f> TaskExchange<'f> {
         }
     }
 
+    /// Ends the leg if its handler waits too long for something that is not recorded, and so does not meet the cancellation. Returns
+    /// true if it has.
+    fn ends_by_cancellation(&mut self, cx: &mut Context<'_>) -> bool {
+        let waits = self
+            .runtime
+            .with(|leg| !leg.has_met_cancellation() && !leg.ends_soon() && !leg.has_running_step());
+        if !waits {
+            self.grace = None;
+            return false;
+        }
+        let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(CANCELLATION_GRACE)));
+        self.is_grace_over = grace.as_mut().poll(cx).is_ready();
+        if self.is_grace_over {
+            self.runtime.with(Leg::end_soon);
+        }
+        self.is_grace_over
+    }
+
     /// Sends new questions to the runner, while a step runs. Returns true if the handler must be polled again.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let now = self.runtime.now();
         let version = self.runtime.with(|leg| leg.has_running_step().then(|| leg.asks_version()));
         let may_send =
             version.is_some_and(|version| self.version != Some(version)) && self.is_order_stored(cx);
-        let (ended, questions) = self.runtime.with(|leg| {
+        let ended = self.ends_by_cancellation(cx);
+        let questions = self.runtime.with(|leg| {
             leg.set_now(now);
-            let ended = !leg.has_met_cancellation() && !leg.ends_soon();
-            if ended {
-                // The handler waits for something that is not recorded, so it cannot receive the cancellation.
-                leg.end_soon();
-            }
             let version = leg.asks_version();
             let is_new = self.version != Some(version) && leg.has_running_step();
-            let questions = (is_new && may_send).then(|| {
+            (is_new && may_send).then(|| {
                 self.version = Some(version);
                 asking(leg)
-            });
-            (ended, questions)
+            })
         });
         if let Some(questions) = questions {
             // A question that the client does not support ends the leg, once its steps have ended.

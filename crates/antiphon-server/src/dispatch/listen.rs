@@ -39,7 +39,8 @@ struct AcceptedFilter {
 /// An open subscription. It may stay open for days, so it holds neither the text of its request nor the offers of that
 /// time.
 pub(crate) struct Subscription {
-    handle: SubscriptionHandle,
+    /// `None` if the server honours nothing of the request: there is nothing to wait for.
+    handle: Option<SubscriptionHandle>,
     sender: NotificationSender,
     tasks: Option<TaskWatch>,
 }
@@ -67,6 +68,7 @@ pub(crate) async fn open(
     let mut accepted = accept(&offered.profile, &server.limits, params.notifications)?;
     server.require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
     let (lists, uris) = (accepted.lists, accepted.uris);
+    let mut is_honoured = lists.contains(&true) || !uris.is_empty();
     // Before the tasks are loaded: a subscription that has no place is refused for little.
     let watched = WatchList { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len) };
     let handle = server.subscriptions.join(account, watched, &server.limits)?;
@@ -74,6 +76,7 @@ pub(crate) async fn open(
     if let Some(ids) = ids
         && let Some((watch, known)) = TaskWatch::open(server, &ids, principal, account).await?
     {
+        is_honoured |= !known.is_empty();
         accepted.filter.task_ids = Some(known);
         tasks = Some(watch);
     }
@@ -84,17 +87,17 @@ pub(crate) async fn open(
         method::SUBSCRIPTIONS_ACKNOWLEDGED,
         &AcknowledgedParams::new(&sender.id, accepted.filter),
     );
-    Ok(Subscription { handle, sender, tasks })
+    Ok(Subscription { handle: Some(handle).filter(|_| is_honoured), sender, tasks })
 }
 
 impl Subscription {
-    /// Waits until the server ends the subscription, and returns the response. The client ends a subscription by
-    /// dropping this future.
+    /// Waits until the server ends the subscription, and returns the response. A subscription that can report nothing ends at
+    /// once, behind its acknowledgement. The client ends a subscription by dropping this future.
     pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
         let Self { handle, sender, mut tasks } = self;
         // The task that was sent last, until the client has read it: its text is the only one in memory.
         let mut unread = None;
-        loop {
+        while let Some(handle) = &handle {
             let next_task = async {
                 let Some(tasks) = &mut tasks else { return std::future::pending().await };
                 if let Some(key) = unread {

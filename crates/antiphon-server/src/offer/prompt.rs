@@ -33,6 +33,9 @@ pub struct Prompt {
 impl Prompt {
     /// Returns a prompt that runs `handler`. Its arguments are the fields of `A`, all of them strings, with `Option`
     /// for optional ones. The fields' documentation is the description, and `#[schemars(title = "..")]` is the title.
+    ///
+    /// A value, such as a connection pool, comes from [`with_state`](crate::with_state): an async closure that captures it is no
+    /// handler, and the compiler then says that the closure does not implement `Fn`.
     pub fn new<A, F, R>(name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + HasSchema + Send + 'static,

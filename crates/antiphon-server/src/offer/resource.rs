@@ -31,6 +31,9 @@ pub struct Resource {
 
 impl Resource {
     /// Returns the resource at exactly this URI.
+    ///
+    /// A value, such as a connection pool, comes from [`with_state`](crate::with_state): an async closure that captures it is no
+    /// handler, and the compiler then says that the closure does not implement `Fn`.
     pub fn new<F, R>(uri: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where
         F: for<'a> Handler<'a, (), Output = R>,
@@ -87,6 +90,9 @@ impl ResourceTemplate {
     /// characters of the URI other than `/`. Other expressions of RFC 6570, such as `{+path}` and `{?query}`, are not
     /// supported: the server does not build. `A` receives the values as strings, percent-decoded. A decoded value may
     /// contain `/` and `..`, from `%2F`: a handler that uses it as a path must check it.
+    ///
+    /// A value, such as a connection pool, comes from [`with_state`](crate::with_state): an async closure that captures it is no
+    /// handler, and the compiler then says that the closure does not implement `Fn`.
     pub fn new<A, F, R>(uri_template: impl Into<String>, name: impl Into<String>, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,

@@ -54,6 +54,9 @@ impl Tool {
     /// let tool = Tool::new("echo", echo).description("Says the text back.");
     /// ```
     ///
+    /// A value, such as a connection pool, comes from [`with_state`](crate::with_state): an async closure that captures it is no
+    /// handler, and the compiler then says that the closure does not implement `Fn`.
+    ///
     /// An argument for proxies, which do not read the body, is marked with `#[schemars(extend("x-mcp-header" =
     /// "Region"))]`: over HTTP, clients repeat it in the header `Mcp-Param-Region`, and a call in which the two differ
     /// is refused. Its type must be a string, an integer or a boolean, or an `Option` of these.

@@ -86,14 +86,8 @@ pub(super) fn next(snapshot: &mut Snapshot, mut input: LegInput, now: u64) -> Ne
     Next::Wait(snapshot.deadline.map(|deadline| deadline + 1))
 }
 
-/// Takes the end of a leg into the snapshot. `is_draining` is true if this process stops. At most `asks` questions are open then.
-pub(super) fn after(
-    snapshot: &mut Snapshot,
-    end: LegEnd,
-    news: LegNews,
-    is_draining: bool,
-    asks: usize,
-) -> After {
+/// Takes the end of a leg into the snapshot. At most `asks` questions are open then.
+pub(super) fn after(snapshot: &mut Snapshot, end: LegEnd, news: LegNews, asks: usize) -> After {
     if let Some(status) = news.status {
         snapshot.report(status);
     }
@@ -108,8 +102,8 @@ pub(super) fn after(
         LegEnd::Failed(error) => After::End(End::Failed(error)),
         LegEnd::Round(requests, state) => {
             let is_unmet = refused && !is_cancelled;
-            // The handler waits for something that is not recorded: it is gone, and its guards have run.
-            if is_unmet && requests.is_empty() && !is_draining {
+            // The handler waits too long for something that is not recorded: it is gone, and its guards have run.
+            if is_unmet && requests.is_empty() && news.is_grace_over {
                 return After::End(End::Cancelled);
             }
             (snapshot.state, snapshot.leg, snapshot.failures) = (state, None, 0);

@@ -185,8 +185,7 @@ impl Leg<'_> {
         let (end, news) = self.reply(&input).await;
         running.end();
         touch(self.server, &mut self.snapshot);
-        let is_draining = self.server.subscriptions.is_draining();
-        match after(&mut self.snapshot, end, news, is_draining, self.server.limits.asks) {
+        match after(&mut self.snapshot, end, news, self.server.limits.asks) {
             After::Continue => TaskAction::Continue,
             After::Again(time) => {
                 self.tasks.counters.failed_legs.add_one();

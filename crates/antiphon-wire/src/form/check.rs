@@ -297,6 +297,31 @@ mod tests {
     }
 
     #[test]
+    fn every_field_that_is_sent_has_a_title() {
+        let check = |field: FormField, title: &str| {
+            let form = FormSchema::new(vec![field]);
+            let text: Value = serde_json::from_str(form.text()).unwrap();
+            let name = &form.fields()[0].name;
+            assert_eq!(text["properties"][name]["title"], title, "{text}");
+            // A form that is built again, as with a title for the answer, or read by the client, is the same question.
+            assert_eq!(FormSchema::new(form.fields().to_vec()).text(), form.text());
+            let read: FormSchema = serde_json::from_str(form.text()).unwrap();
+            assert_eq!(read.fields(), form.fields());
+        };
+        check(FormField::boolean("accept_alternative"), "Accept alternative");
+        check(FormField::text("value"), "Value");
+        check(FormField::integer("partySize").optional(), "Party size");
+        check(FormField::number("unit-price").description("in EUR"), "Unit price");
+        check(FormField::one("seat", ["window", "aisle"]), "Seat");
+        check(FormField::many("zones", [("a", "Zone A")]), "Zones");
+        check(FormField::text("__"), "__");
+        // An explicit title wins, whatever it is.
+        check(FormField::text("date").title("date"), "date");
+        check(FormField::boolean("accept_alternative").title("Another day?"), "Another day?");
+        check(FormField::text("note").title(""), "");
+    }
+
+    #[test]
     fn a_form_that_is_built_is_written_in_the_subset_and_in_order() {
         let schema = FormSchema::new(vec![
             FormField::text("zone").title("Zone"),
@@ -304,7 +329,7 @@ mod tests {
             FormField::one("a", ["Fixed", "Won't Fix"]).description("How?"),
             FormField::integer("n"),
         ]);
-        let text = r#"{"type":"object","properties":{"zone":{"type":"string","title":"Zone"},"b":{"type":"array","items":{"anyOf":[{"const":"x","title":"Ex"},{"const":"y","title":"Why"}]}},"a":{"type":"string","description":"How?","enum":["Fixed","Won't Fix"]},"n":{"type":"integer"}},"required":["zone","a","n"]}"#;
+        let text = r#"{"type":"object","properties":{"zone":{"type":"string","title":"Zone"},"b":{"type":"array","title":"B","items":{"anyOf":[{"const":"x","title":"Ex"},{"const":"y","title":"Why"}]}},"a":{"type":"string","title":"A","description":"How?","enum":["Fixed","Won't Fix"]},"n":{"type":"integer","title":"N"}},"required":["zone","a","n"]}"#;
         assert_eq!(schema.text(), text);
         let read: FormSchema = serde_json::from_str(text).unwrap();
         assert_eq!((read.fields(), read.beyond_subset()), (schema.fields(), None));

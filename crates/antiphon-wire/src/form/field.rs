@@ -265,8 +265,8 @@ impl FormField {
         self
     }
 
-    /// Returns the text to display to a person: the title, or else the name in words. The schema has no title
-    /// then: a peer shows what it shows for a name.
+    /// Returns the text to display to a person: the title, or else the name in words. The schema of a form has this text as
+    /// the title of the field.
     ///
     /// ```
     /// use antiphon_wire::FormField;
@@ -294,7 +294,7 @@ impl FormField {
 
 /// Returns a name in any casing as words, the first of them with a capital letter. A name without letters and digits stays
 /// as it is.
-fn in_words(name: &str) -> String {
+pub(super) fn in_words(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 4);
     let mut letters = name.chars().peekable();
     let mut last = ' ';
@@ -314,8 +314,8 @@ fn in_words(name: &str) -> String {
         }
         last = letter;
     }
-    let words = words.trim_end();
-    if words.is_empty() { name.to_owned() } else { words.to_owned() }
+    words.truncate(words.trim_end().len());
+    if words.is_empty() { name.to_owned() } else { words }
 }
 
 #[cfg(test)]

@@ -267,9 +267,9 @@ mod tests {
             message: "Pay.".to_owned(),
             url: "https://pay.example/1".to_owned(),
         });
-        let titled = json!({ "type": "string",
+        let titled = json!({ "type": "string", "title": "Pick",
             "oneOf": [{ "const": "a", "title": "First" }, { "const": "b", "title": "Second" }] });
-        let apart = json!({ "type": "string", "enum": ["a", "b"], "enumNames": ["First", "Second"] });
+        let apart = json!({ "type": "string", "title": "Pick", "enum": ["a", "b"], "enumNames": ["First", "Second"] });
         for (request, version, id, wanted) in [
             (
                 form(),

@@ -315,6 +315,10 @@ fn field(text: &str) -> EncodeResult {
     let built = FormSchema::new(read.fields().to_vec());
     let mut written: Value = serde_json::from_str(built.text())?;
     let mut field = written["properties"]["field"].take();
+    // A form that is built has a title for each field.
+    if read.fields()[0].title.is_none() {
+        field.as_object_mut().ok_or("no field")?.remove("title");
+    }
     // The legacy way to write titles: it is read, and written in the way of today.
     if let (true, Some(titled)) = (text.contains("enumNames"), field["oneOf"].as_array()) {
         let each = |name: &str| titled.iter().map(|choice| choice[name].clone()).collect::<Value>();

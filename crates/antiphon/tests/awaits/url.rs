@@ -419,7 +419,7 @@ async fn a_check_that_fails_counts_as_not_yet() {
     static LOOKS: AtomicUsize = AtomicUsize::new(0);
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<&'static str> {
         let look = async || match LOOKS.fetch_add(1, Ordering::Relaxed) {
-            0..3 => Err("the provider is down"),
+            0..3 => Err("the provider is down")?,
             looks => Ok(looks == 4),
         };
         ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}")).until(look).await?;
@@ -427,6 +427,36 @@ async fn a_check_that_fails_counts_as_not_yet() {
     }));
     assert_eq!(result_text(&ToolCall::new(json!({})).through(&server, &agreed()).await), "paid");
     assert_eq!(LOOKS.load(Ordering::Relaxed), 5);
+}
+
+/// The compiler infers the error of a check, as it infers that of a step, whatever `?` takes there.
+#[tokio::test(start_paused = true)]
+async fn the_error_of_a_check_is_inferred() {
+    async fn text() -> std::result::Result<bool, String> {
+        Ok(true)
+    }
+    async fn foreign() -> std::io::Result<Option<bool>> {
+        Ok(None)
+    }
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<&'static str> {
+        let page =
+            |key: &'static str| ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}")).key(key);
+        let by_match = page("match").until(async || match ctx.call_id() {
+            Some(_) => Ok(foreign().await?.is_none()),
+            None => Ok(false),
+        });
+        let by_text = page("text").until(async || Ok(text().await?));
+        let by_parse = page("parse").until(async || Ok("7".parse::<u32>()? == 7));
+        let by_value = page("value").until(async || true);
+        tokio::try_join!(by_match, by_text, by_parse, by_value)?;
+        Ok("paid")
+    }));
+    let mut talk = ToolCall::new(json!({}));
+    talk.leg(&server, Value::Null).await;
+    let accept = json!({"action": "accept"});
+    let agreed = json!({"match": accept, "text": accept, "parse": accept, "value": accept});
+    let end = talk.leg(&server, agreed).await;
+    assert!(end.to_string().contains("paid"), "{end}");
 }
 
 /// A check that hangs ends with the leg's time limit, and a check that takes part in the call is the author's fault.
@@ -444,7 +474,7 @@ async fn a_check_looks_and_does_nothing_else() {
 
     let acts = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<&'static str> {
         let asked = ctx.elicit_url("Pay.", |r| format!("https://page.example/{r}"));
-        asked.until(async || ctx.step("look", async |_| Ok(true)).await).await?;
+        asked.until(async || Ok(ctx.step("look", async |_| Ok(true)).await?)).await?;
         Ok("paid")
     }));
     let mut talk = ToolCall::new(json!({}));
@@ -639,7 +669,7 @@ async fn four_kinds_leave_in_one_round_in_source_order() {
     let round = concat!(
         r#""inputRequests":{"#,
         r#""place":{"method":"elicitation/create","params":{"mode":"form","message":"Where?","requestedSchema":"#,
-        r#"{"type":"object","properties":{"region":{"type":"string"}},"required":["region"]}}},"#,
+        r#"{"type":"object","properties":{"region":{"type":"string","title":"Region"}},"required":["region"]}}},"#,
         r#""url":{"method":"elicitation/create","params":{"mode":"url","message":"Pay.","url":"https://page.example/pay"}},"#,
         r#""sample":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":"#,
         r#"{"type":"text","text":"Hello."}}],"maxTokens":5}},"#,

@@ -297,3 +297,41 @@ async fn what_was_not_declared_is_refused_by_hand_too() {
         "{error}"
     );
 }
+
+/// The parts are JSON that another system has stored, of a round with every kind of ask, of one ask, and of a state alone.
+#[tokio::test]
+async fn a_call_continues_from_parts_that_another_system_stored() {
+    let all = json!({"f": form(), "m": sampling(), "r": roots(), "u": url("https://a.example/")});
+    let all_answers = json!({
+        "f": {"action": "accept", "content": {"region": "eu", "size": 1}},
+        "m": {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"},
+        "r": {"roots": []},
+        "u": {"action": "accept"},
+    });
+    for (asks, answers, state) in [
+        (all, all_answers, Some(SECRET)),
+        (json!({"f": form()}), json!({"f": {"action": "decline"}}), Some(SECRET)),
+        (json!({"u": url("https://a.example/")}), json!({"u": {"action": "cancel"}}), None),
+        (json!({}), json!({}), Some(SECRET)),
+    ] {
+        let fake = Fake::script([done("ok")]);
+        let client = fake.client(by_hand());
+        let call = Call::tool("provision", json!({"name": "orders"})).unwrap();
+        let asks = serde_json::from_value(asks).unwrap();
+        let mut pending = PendingCall::from_parts(client.server(), call, asks, state.map(str::to_owned));
+        let misfit = pending.answer("other", &json!({"action": "decline"}));
+        assert!(misfit.is_err(), "no ask has this key");
+        for (key, answer) in answers.as_object().unwrap() {
+            pending.answer(key, answer).unwrap();
+        }
+        client.resume(pending).await.unwrap();
+        let params = &fake.requests()[0]["params"];
+        assert_eq!(
+            (&params["name"], &params["arguments"]),
+            (&json!("provision"), &json!({"name": "orders"}))
+        );
+        assert_eq!(params["requestState"], json!(state), "{params}");
+        let sent = params.get("inputResponses").cloned().unwrap_or_else(|| json!({}));
+        assert_eq!(sent, answers, "{params}");
+    }
+}

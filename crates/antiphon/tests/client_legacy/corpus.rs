@@ -192,7 +192,7 @@ async fn listed(client: &Client) -> Result<(Era, String), String> {
             Ok((client.era().unwrap(), client.protocol_version().as_str().to_owned()))
         }
         Err(error) => match error.kind() {
-            ClientErrorKind::Request(RequestFault::Version { theirs }) => Err(theirs.join(",")),
+            ClientErrorKind::Request(RequestFault::Version { theirs, .. }) => Err(theirs.join(",")),
             other => panic!("{other:?}"),
         },
     }

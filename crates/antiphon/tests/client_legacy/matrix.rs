@@ -79,7 +79,7 @@ async fn came(client: &Client) -> Result<(Era, String), String> {
             Ok((client.era().unwrap(), client.protocol_version().as_str().to_owned()))
         }
         Err(error) => Err(match error.kind() {
-            ClientErrorKind::Request(RequestFault::Version { theirs }) => theirs.join(","),
+            ClientErrorKind::Request(RequestFault::Version { theirs, .. }) => theirs.join(","),
             ClientErrorKind::Request(RequestFault::Server(error)) => error.code.to_string(),
             ClientErrorKind::Request(RequestFault::Transport(error)) => format!("{:?}", error.kind()),
             ClientErrorKind::Request(RequestFault::Timeout(_)) => "timeout".into(),

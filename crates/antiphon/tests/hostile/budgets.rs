@@ -348,7 +348,6 @@ async fn subscriptions_leave_places_for_named_callers() {
     let bytes: Change = |limits| limits.all_subscription_uri_bytes(8 * (512 + 88));
     for (what, limits, filter) in [
         ("places", places, json!({"toolsListChanged": true})),
-        ("places of subscriptions to nothing", places, json!({})),
         ("resources", bytes, json!({"resourceSubscriptions": [uri]})),
         (
             "resources beside lists",

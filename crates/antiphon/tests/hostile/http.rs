@@ -180,7 +180,7 @@ async fn a_refusal_before_the_body_reaches_the_client() {
         ("application/json\r\n", "text/plain\r\n", 415),
         ("localhost", "evil.example.com", 421),
         ("HOST: localhost", "Host: localhost\r\nOrigin: null", 403),
-        ("text/event-stream", "text/html", 406),
+        ("application/json, text/event-stream", "text/html", 406),
     ] {
         let mut client = Client::new(&running).await;
         client.send(format!("{}Content-Length: {length}\r\n\r\n", head.replacen(from, to, 1))).await;

@@ -9,7 +9,7 @@ use crate::{
     shapes::ServerKind,
     tree::{Form, Joined, Kind, Node, Program, Raw, Text},
 };
-use Carrier::{Pushed, Sealed};
+use Carrier::{Memory, Pushed, Sealed};
 use std::sync::Arc;
 
 fn row(carrier: Carrier, node: Node, moves: Vec<Move>) -> Case {
@@ -90,6 +90,30 @@ fn what_was_done_leaves_before_a_failure() {
         holds(what, &row(Sealed, charged, vec![]));
         let behind = seq([ask(B, Form::Sure), step(A, Kind::Done), fails]);
         holds(what, &row(Sealed, behind, vec![]));
+    }
+}
+
+/// A step that a store has as begun, and that is dropped because its leg fails, is not forgotten: it would run twice.
+#[test]
+fn a_step_that_is_dropped_by_a_failure_has_begun() {
+    let slow = || step(A, Kind::Done).waits_for(Raw::Sleeps(996)).reconciles();
+    for fails in
+        [step(B, Kind::Flaky { panics: false }), step(B, Kind::Flaky { panics: true }), Node::Panics(B)]
+    {
+        let quick = || seq([step(C, Kind::Pinned).waits_for(Raw::Yields(1)), fails.clone()]);
+        for joined in [Joined::Ours, Joined::Unordered] {
+            holds("beside a step", &row(Memory, join(joined, [slow(), quick()]), vec![]));
+            let asks = join(joined, [slow(), quick(), ask(A, Form::Sure)]);
+            holds("beside a question", &row(Memory, asks, vec![answers(0xff)]));
+            // Between two attempts, the one that has ended had no effect: nobody needs to find out.
+            let retried = step(A, Kind::Retried { fails: 2, panics: false });
+            holds("between two attempts", &row(Memory, join(joined, [retried, quick()]), vec![]));
+            let dies = MoveKind::Dies { after: 3, takes_effect: true };
+            holds(
+                "after a crash",
+                &row(Memory, join(joined, [slow(), quick()]), vec![answers(0xff).what(dies)]),
+            );
+        }
     }
 }
 

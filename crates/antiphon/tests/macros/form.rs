@@ -172,19 +172,19 @@ fn schemas() {
                 "type": "string", "title": "Region", "minLength": 2, "maxLength": 20, "default": "eu-west-1",
                 "description": "Close to your users.\n\nIt cannot be changed later.",
             },
-            "contact": {"type": "string", "format": "email"},
-            "replicas": {"type": "integer", "minimum": 1, "maximum": 5},
-            "size": {"type": "string", "oneOf": sizes},
-            "zones": {"type": "array", "minItems": 1, "items": zones},
-            "backup": {"type": "boolean", "default": true},
+            "contact": {"type": "string", "title": "Contact", "format": "email"},
+            "replicas": {"type": "integer", "title": "Replicas", "minimum": 1, "maximum": 5},
+            "size": {"type": "string", "title": "Size", "oneOf": sizes},
+            "zones": {"type": "array", "title": "Zones", "minItems": 1, "items": zones},
+            "backup": {"type": "boolean", "title": "Backup", "default": true},
         }),
         json!(["replicas", "size", "zones"]),
     );
     schema::<Texts>(
         json!({
-            "a": {"type": "string", "description": "But this."},
-            "b": {"type": "string", "format": "uri", "default": "https://a.example/"},
-            "c": {"type": "string", "format": "date", "default": "2026-07-28"},
+            "a": {"type": "string", "title": "A", "description": "But this."},
+            "b": {"type": "string", "title": "B", "format": "uri", "default": "https://a.example/"},
+            "c": {"type": "string", "title": "C", "format": "date", "default": "2026-07-28"},
             "d": {"type": "string", "title": "When", "format": "date-time"},
             "token": {"type": "integer", "title": "How many tokens", "minimum": 0, "maximum": 255},
         }),
@@ -192,50 +192,53 @@ fn schemas() {
     );
     schema::<Numbers>(
         json!({
-            "a": {"type": "integer", "minimum": 0, "maximum": 255},
-            "b": {"type": "integer", "minimum": -32768, "maximum": 32767},
-            "c": {"type": "integer", "minimum": 0, "maximum": 4_294_967_295_u32},
-            "d": {"type": "integer", "minimum": -2_147_483_648, "maximum": 2_147_483_647},
-            "e": {"type": "integer", "minimum": 0},
-            "f": {"type": "integer"},
-            "g": {"type": "integer", "minimum": 0},
-            "h": {"type": "integer", "minimum": -5, "maximum": 5, "default": -1},
-            "i": {"type": "integer", "minimum": 0, "maximum": u64::MAX},
-            "j": {"type": "number", "minimum": 0.5, "maximum": 2, "default": 1.25},
-            "k": {"type": "number", "minimum": -0.5},
-            "l": {"type": "integer", "minimum": -128, "maximum": 127},
-            "m": {"type": "integer", "minimum": 0, "maximum": 65535},
+            "a": {"type": "integer", "title": "A", "minimum": 0, "maximum": 255},
+            "b": {"type": "integer", "title": "B", "minimum": -32768, "maximum": 32767},
+            "c": {"type": "integer", "title": "C", "minimum": 0, "maximum": 4_294_967_295_u32},
+            "d": {"type": "integer", "title": "D", "minimum": -2_147_483_648, "maximum": 2_147_483_647},
+            "e": {"type": "integer", "title": "E", "minimum": 0},
+            "f": {"type": "integer", "title": "F"},
+            "g": {"type": "integer", "title": "G", "minimum": 0},
+            "h": {"type": "integer", "title": "H", "minimum": -5, "maximum": 5, "default": -1},
+            "i": {"type": "integer", "title": "I", "minimum": 0, "maximum": u64::MAX},
+            "j": {"type": "number", "title": "J", "minimum": 0.5, "maximum": 2, "default": 1.25},
+            "k": {"type": "number", "title": "K", "minimum": -0.5},
+            "l": {"type": "integer", "title": "L", "minimum": -128, "maximum": 127},
+            "m": {"type": "integer", "title": "M", "minimum": 0, "maximum": 65535},
         }),
         json!(["a", "b", "c", "d", "e", "f", "g", "i", "l", "m"]),
     );
     schema::<Choices>(
         json!({
             "size": {"type": "string", "title": "Size", "oneOf": sizes, "default": "very-small"},
-            "zones": {"type": "array", "minItems": 1, "maxItems": 2, "items": zones, "default": ["A", "b2"]},
-            "more": {"type": "array", "description": "Others.", "items": zones},
-            "again": {"type": "string", "oneOf": sizes},
-            "sure": {"type": "boolean"},
-            "maybe": {"type": "boolean"},
+            "zones": {"type": "array", "title": "Zones", "minItems": 1, "maxItems": 2, "items": zones, "default": ["A", "b2"]},
+            "more": {"type": "array", "title": "More", "description": "Others.", "items": zones},
+            "again": {"type": "string", "title": "Again", "oneOf": sizes},
+            "sure": {"type": "boolean", "title": "Sure"},
+            "maybe": {"type": "boolean", "title": "Maybe"},
         }),
         json!(["sure"]),
     );
     schema::<Renamed>(
         json!({
-            "firstName": {"type": "string"},
-            "Last": {"type": "string"},
-            "in": {"type": "string"},
-            "type": {"type": "string"},
-            "nickName": {"type": "string"},
-            "luckyNumber": {"type": "integer", "minimum": 0, "maximum": 255},
+            "firstName": {"type": "string", "title": "First name"},
+            "Last": {"type": "string", "title": "Last"},
+            "in": {"type": "string", "title": "In"},
+            "type": {"type": "string", "title": "Type"},
+            "nickName": {"type": "string", "title": "Nick name"},
+            "luckyNumber": {"type": "integer", "title": "Lucky number", "minimum": 0, "maximum": 255},
         }),
         json!(["firstName", "Last", "in", "type"]),
     );
     schema::<AllDefaults>(
-        json!({"ONE-OF": {"type": "integer", "minimum": 0, "maximum": 255}, "TWO-OF": {"type": "string"}}),
+        json!({"ONE-OF": {"type": "integer", "title": "ONE OF", "minimum": 0, "maximum": 255}, "TWO-OF": {"type": "string", "title": "TWO OF"}}),
         json!([]),
     );
     schema::<Confirm>(json!({}), json!([]));
-    schema::<HoldsByHand>(json!({"yes": {"type": "string", "enum": ["yes"], "default": "yes"}}), json!([]));
+    schema::<HoldsByHand>(
+        json!({"yes": {"type": "string", "title": "Yes", "enum": ["yes"], "default": "yes"}}),
+        json!([]),
+    );
 }
 
 #[test]

@@ -208,7 +208,7 @@ async fn urls(ctx: &Ctx, name: String, bank: State<Bank>) -> Result<String> {
         ctx.elicit_url("Log in.", |r| format!("https://{host}/{name}/{r}")).outcome(),
         ctx.elicit_url("Pay.", |r| format!("https://{host}/{r}"))
             .key("paid")
-            .until(async || bank.charge(1, &name).await.map(|sum| sum > 1)),
+            .until(async || Ok(bank.charge(1, &name).await? > 1)),
         ctx.step("beside", async |_| length(&name).await),
         pages,
     );

@@ -56,7 +56,7 @@ async fn a_refused_request_leaves_the_connection_usable() {
         ("application/json\r\n", "text/plain\r\n", 415),
         ("localhost", "evil.example.com", 421),
         ("HOST: localhost", "Host: localhost\r\nOrigin: null", 403),
-        ("text/event-stream", "text/html", 406),
+        ("application/json, text/event-stream", "text/html", 406),
         ("mcp-method:tools/call\r\n", "", 400),
         (
             &good[good.find("Content-Length").unwrap()..],

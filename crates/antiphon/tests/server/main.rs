@@ -22,6 +22,7 @@ mod message_service;
 mod mounted;
 mod notifications;
 mod refusal_log;
+mod response_forms;
 mod rounds;
 mod shown_errors;
 mod spec_http;

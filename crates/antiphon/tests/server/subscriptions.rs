@@ -97,6 +97,33 @@ async fn the_acknowledgement_comes_first_and_says_what_is_honoured() {
     }
 }
 
+/// A subscription that can report nothing is no stream that stays open.
+#[tokio::test]
+async fn a_subscription_that_is_not_honoured_ends_behind_its_acknowledgement() {
+    let plain = fixture(|builder| builder).server;
+    let lists = fixture(|builder| builder.list_changed(true)).server;
+    for over in OVER {
+        let check = async |server: &Server, filter: Value| {
+            let mut listener = Listener::open(over, server, filter.clone()).await;
+            let first = listener.receive().await.unwrap();
+            assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{over} {filter}");
+            let last = soon(listener.receive()).await.unwrap();
+            let members = (&last["id"], &last["result"]["resultType"]);
+            assert_eq!(members, (&json!(ID), &json!("complete")), "{over} {filter}");
+            if let Listener::Http { client, .. } = &mut listener {
+                assert_eq!(client.receive_event().await, None, "{filter}");
+            }
+        };
+        check(&plain, json!({"toolsListChanged": true})).await;
+        check(&plain, json!({"resourceSubscriptions": ["ask://one"]})).await;
+        check(&plain, json!({"taskIds": ["a"]})).await;
+        check(&changing(), json!({})).await;
+        check(&changing(), json!({"resourceSubscriptions": []})).await;
+        check(&changing(), json!({"toolsListChanged": false, "promptsListChanged": null})).await;
+        check(&lists, json!({"resourceSubscriptions": ["ask://one"]})).await;
+    }
+}
+
 #[tokio::test]
 async fn a_subscription_receives_its_filter_and_nothing_else() {
     for over in OVER {

@@ -98,6 +98,26 @@ async fn sleep(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     Ok(String::new())
 }
 
+/// Pays behind a step and a lookup, which is no step; pays back if it is cancelled.
+#[tool(task = "required")]
+async fn buy(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    let step = |what: &'static str| {
+        let effects = effects.clone();
+        ctx.step(what, async move |_| {
+            effects.does(what);
+            Ok(())
+        })
+    };
+    step("pay").await?;
+    effects.does("look up");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    if let Err(refused) = step("order").await {
+        step("repay").await?;
+        return Err(refused.into());
+    }
+    Ok("bought".to_owned())
+}
+
 /// Does one step and returns.
 #[tool(task = "required")]
 async fn quick(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
@@ -111,7 +131,7 @@ async fn quick(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
 }
 
 fn tools(effects: &Effects) -> TaskClient {
-    client(|server| server.state(effects.clone()).tool(render).tool(book).tool(sleep).tool(quick))
+    client(|server| server.state(effects.clone()).tool(render).tool(book).tool(sleep).tool(quick).tool(buy))
 }
 
 async fn has_done(client: &TaskClient, effects: &Effects, id: &str, what: &str) {
@@ -166,6 +186,22 @@ async fn a_handler_that_awaits_nothing_recorded_is_dropped() {
     client.until(&id, |task| task["statusMessage"] == "1").await;
     client.cancel(&id).await;
     client.status(&id, "cancelled").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_meets_the_cancellation_behind_a_lookup() {
+    let effects = Effects::new();
+    let client = tools(&effects);
+    let id = client.task("buy", json!({})).await;
+    has_done(&client, &effects, &id, "look up").await;
+    client.cancel(&id).await;
+    // Another message ends the leg that waits for the handler. The next one waits again.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    client.cancel(&id).await;
+    client.status(&id, "cancelled").await;
+    assert_eq!(effects.done().first().unwrap(), "pay");
+    assert_eq!(effects.done().last().unwrap(), "repay");
+    assert!(!effects.done().iter().any(|done| done == "order"), "{:?}", effects.done());
 }
 
 #[tokio::test(start_paused = true)]

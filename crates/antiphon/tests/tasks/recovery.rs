@@ -288,6 +288,42 @@ fn an_answer_to_a_question_that_the_next_run_of_its_leg_has_not_reached_is_not_l
     }
 }
 
+#[test]
+fn an_answer_to_a_question_that_was_asked_again_counts_after_a_crash() {
+    // The next run ends before it reaches the question with the wrong answer, or after that.
+    for reaches in [false, true] {
+        let fleet = Fleet::new();
+        let (first, second) = (fleet.process(), fleet.process());
+        let id = first.runtime.block_on(async {
+            first.effects.entry.add_permits(1);
+            let id = first.client.task("beside", json!({})).await;
+            first.client.asked(&id, &["a", "b"]).await;
+            let answers = json!({"a": accept(json!({"name": 7})), "b": accept(json!({"name": "Bert"}))});
+            first.client.update(&id, answers).await;
+            first.client.until(&id, |_| fleet.count("two") == 1).await;
+            first.effects.entry.add_permits(1);
+            first.client.asked(&id, &["a~2"]).await;
+            id
+        });
+        fleet.clock.advance(Duration::from_secs(31));
+        second.runtime.block_on(async {
+            second.effects.entry.add_permits(if reaches { 9 } else { 0 });
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            second.effects.gate.add_permits(1);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(keys_of(&second.client.get(&id).await), ["a~2"]);
+            second.client.update(&id, json!({"a~2": accept(json!({"name": "Anna"}))})).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            second.effects.entry.add_permits(9);
+            let end = second.client.until(&id, |task| {
+                assert!(keys_of(task).is_empty(), "it asks again: {task}");
+                task["status"] == "completed"
+            });
+            assert_eq!(text_of(&end.await), "Anna Bert");
+        });
+    }
+}
+
 /// Asks for an hour.
 #[tool(task = "required")]
 async fn hurry(ctx: &Ctx) -> Result<String, Error> {

@@ -10,5 +10,6 @@ mod child;
 mod child_restart;
 mod http;
 mod http_connection;
+mod process_tree;
 mod stream;
 mod stream_life;

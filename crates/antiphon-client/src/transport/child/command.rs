@@ -148,7 +148,8 @@ impl ChildCommand {
         self
     }
 
-    /// The time that each step of closing waits for the child to exit: 2 seconds unless set.
+    /// The time that each step of closing waits for the child, and on Unix for all processes of its group, to exit: 2 seconds unless
+    /// set.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

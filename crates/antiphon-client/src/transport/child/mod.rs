@@ -2,6 +2,11 @@
 
 mod command;
 mod current;
+#[cfg(unix)]
+mod group;
+#[cfg(not(unix))]
+#[path = "no_group.rs"]
+mod group;
 mod process;
 mod session;
 mod stderr;
@@ -28,8 +33,14 @@ use std::{
 /// [`Closed`](crate::transport::TransportErrorKind::Closed), and the next request starts it again: see
 /// [`ChildCommand::restarts`].
 ///
-/// [`close`](Transport::close) closes the child's standard input and waits; then terminates it and waits; then kills
-/// it. Dropping the transport kills it at once.
+/// On Unix, a child is the leader of a process group of its own. [`close`](Transport::close) closes the child's standard input and
+/// waits; then terminates the group and waits; then kills it: nothing is left behind a launcher such as `npx`, `uvx` or a shell.
+/// Dropping the transport kills the group at once. A process that leaves the group, as daemons do, is not ended. On Windows, only
+/// the child itself is killed, and what it started may go on.
+///
+/// Ctrl-C at a terminal does not reach another process group: a program that ends at Ctrl-C closes its clients first. If it does not,
+/// a child sees only the end of its input. A child that reads the terminal (`ssh` and `sudo` do, for a password) is stopped by
+/// the operating system, and its requests end at their time limit; this program goes on.
 #[derive(Debug)]
 pub struct ChildTransport {
     launcher: Launcher,

@@ -5,6 +5,7 @@ use crate::transport::{
     TransportErrorKind::Unreachable,
     child::{
         command::ChildStderr,
+        group::Group,
         stderr::{Callback, Forward, forward_lines},
         supervisor::ChildSupervisor,
     },
@@ -54,6 +55,7 @@ impl Launcher {
             ChildStderr::Discard => Stdio::null(),
             ChildStderr::Log | ChildStderr::Lines(_) => Stdio::piped(),
         });
+        Group::prepare(&mut command);
         let forward: Option<Callback> = match stderr {
             ChildStderr::Lines(callback) => Some(callback),
             ChildStderr::Log => {

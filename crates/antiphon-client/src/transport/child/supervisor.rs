@@ -1,95 +1,131 @@
-//! The owner of a child: waits for its end, and ends it.
+//! The owner of a child: waits for its end, and ends it with the processes that it started.
 
-use crate::transport::stdio::Task;
+use crate::transport::{child::group::Group, stdio::Task};
 use antiphon_wire::escaped;
-use std::{io, process::ExitStatus, time::Duration};
+use std::time::Duration;
 use tokio::{process::Child, sync::watch};
 
-/// The owner of a child. Dropping it kills the child.
+/// The pause between two looks at the processes that a child has left behind. Nothing reports their end.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The number of looks after the processes were killed. One that nobody waits for stays in its group, although it is dead.
+const LAST_LOOKS: u32 = 10;
+
+/// The owner of a child and its process group. Dropping it kills all of them.
 pub(crate) struct ChildSupervisor {
     id: Option<u32>,
     orders: watch::Sender<Order>,
-    end: watch::Receiver<Option<String>>,
+    end: watch::Receiver<Ended>,
     _task: Task,
 }
 
 #[derive(Clone, Copy)]
 enum Order {
+    /// The client works: what a child leaves behind may still answer requests under way.
+    Work,
+    /// The client closes.
     Wait,
     Terminate,
     Kill,
 }
 
+/// The state of the processes.
+#[derive(Clone, Default)]
+struct Ended {
+    /// The exit status of the child, once it has exited.
+    child: Option<String>,
+    /// `true` if no process of the group is left.
+    group: bool,
+}
+
 impl ChildSupervisor {
     pub(crate) fn new(child: Child) -> Self {
         let id = child.id();
-        let (orders, to_obey) = watch::channel(Order::Wait);
-        let (to_tell, end) = watch::channel(None);
-        let task = Task::spawn(async move {
-            let status = guard(child, to_obey).await;
-            to_tell.send_replace(Some(match status {
-                Ok(status) => status.to_string(),
-                Err(fault) => format!("its exit status cannot be read: {fault}"),
-            }));
-        });
+        let group = Group::of(&child);
+        let (orders, to_obey) = watch::channel(Order::Work);
+        let (to_tell, end) = watch::channel(Ended::default());
+        let task = Task::spawn(guard(child, group, to_obey, to_tell));
         Self { id, orders, end, _task: task }
     }
 
     /// `None` once the child has exited.
     pub(crate) fn id(&self) -> Option<u32> {
-        self.id.filter(|_| self.end.borrow().is_none())
+        self.id.filter(|_| self.end.borrow().child.is_none())
     }
 
     /// The exit status of the child, if it exits in time.
     pub(crate) async fn exited_within(&self, limit: Duration) -> Option<String> {
         let mut end = self.end.clone();
-        let end = tokio::time::timeout(limit, end.wait_for(Option::is_some)).await;
-        end.ok()?.ok()?.clone()
+        let end = tokio::time::timeout(limit, end.wait_for(|ended| ended.child.is_some())).await;
+        end.ok()?.ok()?.child.clone()
     }
 
-    /// Waits for the child to exit, then terminates it, then kills it, with `grace` between the steps.
+    /// Waits for all processes to exit, then terminates them, then kills them, with `grace` between the steps.
     pub(crate) async fn stop(&self, grace: Duration) {
+        self.orders.send_replace(Order::Wait);
         // > On POSIX systems, forced termination typically escalates from `SIGTERM` to `SIGKILL`.
         for order in [Order::Terminate, Order::Kill] {
-            if self.exited_within(grace).await.is_some() {
+            if tokio::time::timeout(grace, self.are_gone()).await.is_ok() {
                 return;
             }
             self.orders.send_replace(order);
         }
+        self.are_gone().await;
+    }
+
+    async fn are_gone(&self) {
         let mut end = self.end.clone();
-        let _ = end.wait_for(Option::is_some).await;
+        let _ = end.wait_for(|ended| ended.group).await;
     }
 }
 
-async fn guard(mut child: Child, mut orders: watch::Receiver<Order>) -> io::Result<ExitStatus> {
-    loop {
+/// Obeys the orders until no process of the group is left. If it is dropped before that, all of them are killed.
+async fn guard(
+    mut child: Child,
+    mut group: Group,
+    mut orders: watch::Receiver<Order>,
+    ended: watch::Sender<Ended>,
+) {
+    let mut order = Order::Work;
+    let status = loop {
         tokio::select! {
-            status = child.wait() => return status,
-            Ok(()) = orders.changed() => {}
+            status = child.wait() => break status,
+            Ok(()) = orders.changed() => {
+                order = *orders.borrow_and_update();
+                obey(order, &group, &mut child);
+            }
         }
-        let order = *orders.borrow_and_update();
-        let obeyed = match order {
-            Order::Wait => Ok(()),
-            Order::Terminate => terminate(&mut child),
-            Order::Kill => child.start_kill(),
-        };
-        if let Err(fault) = obeyed {
-            tracing::warn!(fault = %escaped(&fault), "the server process cannot be stopped");
+    };
+    let status = match status {
+        Ok(status) => status.to_string(),
+        Err(fault) => format!("its exit status cannot be read: {fault}"),
+    };
+    group.look();
+    ended.send_replace(Ended { child: Some(status), group: group.is_gone() });
+    let mut looks = 0;
+    while !group.is_gone() && looks < LAST_LOOKS {
+        tokio::select! {
+            Ok(()) = orders.changed() => {
+                order = *orders.borrow_and_update();
+                obey(order, &group, &mut child);
+            }
+            () = tokio::time::sleep(PAUSE), if !matches!(order, Order::Work) => {
+                looks += u32::from(matches!(order, Order::Kill));
+            }
         }
+        group.look();
     }
+    ended.send_modify(|ended| ended.group = true);
 }
 
-#[cfg(unix)]
-fn terminate(child: &mut Child) -> io::Result<()> {
-    use nix::{sys::signal, unistd::Pid};
-    // Until the child is waited for, its id cannot belong to another process.
-    let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()) else { return Ok(()) };
-    signal::kill(Pid::from_raw(id), signal::Signal::SIGTERM).map_err(io::Error::from)
-}
-
-#[cfg(not(unix))]
-fn terminate(child: &mut Child) -> io::Result<()> {
-    child.start_kill()
+fn obey(order: Order, group: &Group, child: &mut Child) {
+    let obeyed = match order {
+        Order::Work | Order::Wait => Ok(()),
+        Order::Terminate => group.terminate(child),
+        Order::Kill => group.kill(child),
+    };
+    if let Err(fault) = obeyed {
+        tracing::warn!(fault = %escaped(&fault), "the server process cannot be stopped");
+    }
 }
 
 impl std::fmt::Debug for ChildSupervisor {

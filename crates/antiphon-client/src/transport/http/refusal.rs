@@ -88,6 +88,10 @@ pub(crate) async fn read_beginning(media_type: &str, mut body: Body) -> Vec<u8> 
 
 /// The error for a status that comes without a reply. `body` is the beginning of its body.
 pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> TransportError {
+    let scope = if status == StatusCode::FORBIDDEN { needed_scope(headers, body) } else { None };
+    if let Some(scope) = scope {
+        return refusal(status, headers, body, &format!(": the token needs the scope `{}`", escaped(&scope)));
+    }
     let advice = match status {
         StatusCode::UNAUTHORIZED => ": check the bearer token",
         StatusCode::FORBIDDEN => {
@@ -123,6 +127,18 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8], advi
         .with_challenge(token::challenge(headers))
         .with_server_error(error)
         .with_retry_after(retry_after)
+}
+
+/// The scopes that the token lacks, as the error says, or else all that are required, as the challenge says.
+fn needed_scope(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+    let lacking = || {
+        let data = server_error(body)?.data?;
+        let scopes =
+            data.get("scopes").filter(|_| data.get("reason").is_some_and(|it| it == "insufficient_scope"));
+        let scopes: Vec<&str> = scopes?.as_array()?.iter().filter_map(|scope| scope.as_str()).collect();
+        Some(scopes.join(" "))
+    };
+    lacking().or_else(|| token::required_scope(&token::challenge(headers)?)).filter(|scope| !scope.is_empty())
 }
 
 /// The JSON-RPC error in a body, whatever request it names.
@@ -192,5 +208,36 @@ mod tests {
         let long =
             refused(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "x".repeat(8000).as_bytes()).to_string();
         assert!(long.ends_with("x… (8000 bytes)") && long.len() < 400, "{long}");
+    }
+
+    #[test]
+    fn a_forbidden_request_names_the_scope() {
+        let body = |data: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32600,"message":"no","data":{data}}}}}"#)
+        };
+        let lacks = body(r#"{"reason":"insufficient_scope","scopes":["a:pay"]}"#);
+        let both = body(r#"{"reason":"insufficient_scope","scopes":["a","b"]}"#);
+        let foreign = body(r#"{"reason":"insufficient_scope","scopes":["a\u001b[2J"]}"#);
+        let challenge = "Bearer error=\"insufficient_scope\", scope=\"a b\"";
+        for (status, challenge, body, needed) in [
+            (403, None, &*lacks, Some("a:pay")),
+            (403, Some(challenge), &*lacks, Some("a:pay")),
+            (403, None, &*both, Some("a b")),
+            (403, Some(challenge), "", Some("a b")),
+            (403, Some("Bearer scope=\"a b\", error=insufficient_scope"), "no", Some("a b")),
+            (403, None, &*foreign, Some("a\\u{1b}[2J")),
+            // Nothing says that it is about scopes.
+            (403, Some("Bearer scope=\"a b\""), "", None),
+            (403, Some("Bearer error=\"insufficient_scope\", x-scope=\"a\", scope=\"\""), "", None),
+            (403, None, &*body(r#"{"reason":"other","scopes":["a"]}"#), None),
+            (401, Some(challenge), "", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            challenge.map(|value| headers.insert(header::WWW_AUTHENTICATE, value.parse().unwrap()));
+            let text = refused(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes()).to_string();
+            let found =
+                text.split_once("the token needs the scope `").and_then(|(_, rest)| rest.split_once('`'));
+            assert_eq!(found.map(|(scope, _)| scope), needed, "{challenge:?} {body}: {text}");
+        }
     }
 }

@@ -92,6 +92,21 @@ fn wants_more_scope(challenge: &str) -> bool {
     compact.contains("error=\"insufficient_scope\"") || compact.contains("error=insufficient_scope")
 }
 
+/// Returns the scopes that a challenge about them requires.
+///
+/// > `scope="required_scope1 required_scope2"` - specifying the scope(s) needed for the operation
+pub(crate) fn required_scope(challenge: &str) -> Option<String> {
+    if !wants_more_scope(challenge) {
+        return None;
+    }
+    // Between the quotes of a scope are no other quotes.
+    let after = challenge.match_indices("scope=\"").find_map(|(at, found)| {
+        let is_name = challenge[..at].ends_with([' ', ',', '\t']);
+        is_name.then(|| &challenge[at + found.len()..])
+    })?;
+    after.split_once('"').map(|(scope, _)| scope.to_owned())
+}
+
 /// The values of `WWW-Authenticate`, as far as they are text.
 pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
     let values: Vec<_> =

@@ -33,13 +33,13 @@ impl Ctx {
     /// # }
     /// async fn deposit(ctx: &Ctx) -> Result<String> {
     ///     ctx.elicit_url("Please pay the deposit.", |r| format!("https://example.com/pay/{r}"))
-    ///         .until(async || payments::is_paid(ctx.call_id()).await)
+    ///         .until(async || Ok(payments::is_paid(ctx.call_id()).await?))
     ///         .await?;
     ///     Ok("The deposit is there.".to_owned())
     /// }
     /// ```
     ///
-    /// A URL that exists already is moved in: `ctx.elicit_url("Please log in.", move |_| url)`.
+    /// A URL that exists already, a finished `String`, is moved in: `ctx.elicit_url("Please log in.", move |_| url)`.
     ///
     /// The closure receives the [reference](UrlRef) of this question, which belongs in the URL: with
     /// [`UrlRef::verify`], the page checks that its visitor is the person who was asked. The closure is called at the
@@ -155,7 +155,7 @@ impl<'a, F> ElicitUrl<'a, F> {
     /// check holds, that fact is recorded: later legs do not call the check.
     ///
     /// The check must only read. It must not ask or run a step, because it is called on some legs only. It returns a
-    /// `bool` or a `Result` of one; an error is logged and counts as "not yet".
+    /// `bool` or an `antiphon::Result` of one, into which `?` takes every error; an error is logged and counts as "not yet".
     ///
     /// A check belongs to its question: a separate wait would have no question to ask when its time is over.
     pub fn until<C, Fut>(mut self, check: C) -> Self

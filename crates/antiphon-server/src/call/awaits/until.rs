@@ -1,9 +1,9 @@
 //! The check that runs until a person has finished behind a URL.
 
+use crate::Error;
 use antiphon_wire::escaped;
 use futures_util::FutureExt as _;
 use std::{
-    fmt::Display,
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -81,8 +81,13 @@ impl<'a> Until<'a> {
     }
 }
 
-/// The result of a check: `true` if the work is finished, or a `Result` of that. An error is logged and counts as "not
-/// yet". No other type implements this trait.
+/// The result of a check: `true` if the work is finished, or an `antiphon::Result` of that. An error is logged and counts as "not
+/// yet". No other type implements this trait, so that the compiler infers the error of a closure that uses `?`.
+#[diagnostic::on_unimplemented(
+    message = "a check behind a URL cannot return `{Self}`",
+    label = "neither `bool` nor `antiphon::Result<bool>`",
+    note = "with another error, write `Ok(check().await?)`: `?` converts it"
+)]
 pub trait IntoDone: sealed::Sealed {
     #[doc(hidden)]
     fn into_done(self) -> Result<bool, String>;
@@ -99,8 +104,8 @@ impl IntoDone for bool {
     }
 }
 
-impl<E: Display> sealed::Sealed for Result<bool, E> {}
-impl<E: Display> IntoDone for Result<bool, E> {
+impl sealed::Sealed for Result<bool, Error> {}
+impl IntoDone for Result<bool, Error> {
     fn into_done(self) -> Result<bool, String> {
         self.map_err(|error| error.to_string())
     }

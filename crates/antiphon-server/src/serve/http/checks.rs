@@ -13,7 +13,7 @@
 //! | `Content-Type: application/json` | 415 |
 //! | `Host` is allowed | 421 |
 //! | `Origin`, if there is one, is allowed | 403 |
-//! | `Accept` lists JSON and event streams; event streams for a GET | 406 |
+//! | `Accept` lists JSON or event streams, or is absent; event streams for a GET | 406 |
 //! | the access token is valid, if one is required | 401, 403, 400 or 503, `WWW-Authenticate` |
 //! | the body arrives in time | 408 |
 //! | the [budget](crate::RequestBudget) has room for a body of more than 8 KiB | 503, `Retry-After` |
@@ -25,6 +25,7 @@
 //! | a notification | 202, no body |
 //! | `initialize` | 400, -32022; with complete `_meta` 404, -32601: both name the versions; a new session |
 //! | `_meta` is complete | 400, -32602; without it and without a modern version header, served without a session |
+//! | `subscriptions/listen`: `Accept` lists event streams | 406 |
 //! | the headers agree with the body; `Mcp-Name` may be absent in requests about a task | 400, -32020 |
 //! | the version is supported | 400, -32022 |
 //! | the method exists | 404, -32601 |
@@ -39,6 +40,7 @@ use crate::{
     Request,
     serve::http::{
         HttpOptions,
+        accept::Accepts,
         fields::{Field, Repeated, find},
         header_names::{
             ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, MCP_METHOD, MCP_NAME,
@@ -50,6 +52,7 @@ use crate::{
 use antiphon_wire::{
     ErrorCode, ErrorObject, ProtocolVersion,
     header::{self, params::ParamHeaders},
+    method::SUBSCRIPTIONS_LISTEN,
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts, uri::Authority,
@@ -61,8 +64,12 @@ fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
     Rejection::new(status, text)
 }
 
-/// Checks the head of a request.
-pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: bool) -> Result<(), Rejection> {
+/// Checks the head of a request. Returns the kinds of responses that the client reads.
+pub(crate) fn check_head(
+    parts: &Parts,
+    options: &HttpOptions,
+    has_sessions: bool,
+) -> Result<Accepts, Rejection> {
     // > HTTP GET or DELETE to the MCP endpoint: respond with `405 Method Not Allowed`.
     let is_post = parts.method == Method::POST;
     let is_known = is_post || matches!(parts.method, Method::GET | Method::DELETE) && has_sessions;
@@ -95,7 +102,7 @@ pub(crate) fn check_head(parts: &Parts, options: &HttpOptions, has_sessions: boo
             return Err(origin_not_allowed().about(&String::from_utf8_lossy(origin)));
         }
     }
-    check_accept(&parts.method, &parts.headers, accept)
+    check_accept(&parts.method, Accepts::of(&parts.headers, accept))
 }
 
 /// Returns the announced length of the body.
@@ -191,32 +198,25 @@ fn named_host(parts: &Parts) -> Cow<'_, str> {
     }
 }
 
-/// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
-///
-/// The response to a GET is an event stream, and a DELETE has none.
-fn check_accept(method: &Method, headers: &HeaderMap, accept: Field<'_>) -> Result<(), Rejection> {
-    // Nearly every request.
-    if accept.first().is_some_and(|accept| accept == "application/json, text/event-stream") {
-        return Ok(());
-    }
-    let accepts = |wanted: &str| {
-        let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
-        headers.get_all(name::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-            value.split(',').map(media_type).any(|range| {
-                range.eq_ignore_ascii_case(wanted)
-                    || range == "*/*"
-                    || range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(kind))
-            })
-        })
-    };
+/// Checks that the client reads a response to this method. A DELETE has none.
+fn check_accept(method: &Method, accepts: Accepts) -> Result<Accepts, Rejection> {
     let not_acceptable = |text: &str| Err(refused(StatusCode::NOT_ACCEPTABLE, text));
     match (method == Method::POST, method == Method::GET) {
-        (true, _) if !(accepts("application/json") && accepts("text/event-stream")) => {
-            not_acceptable("Accept must list application/json and text/event-stream")
+        (true, _) if !(accepts.json || accepts.events) => {
+            not_acceptable("Accept must list application/json, text/event-stream, or both")
         }
-        (_, true) if !accepts("text/event-stream") => not_acceptable("Accept must list text/event-stream"),
-        _ => Ok(()),
+        (_, true) if !accepts.events => not_acceptable("Accept must list text/event-stream"),
+        _ => Ok(accepts),
     }
+}
+
+/// Checks that the client reads event streams, if the response to its request is one.
+pub(crate) fn check_stream(method: &str, accepts: Accepts) -> Result<(), Rejection> {
+    if accepts.events || method != SUBSCRIPTIONS_LISTEN {
+        return Ok(());
+    }
+    let text = "Accept must list text/event-stream: a subscription is an event stream";
+    Err(Rejection { unread: false, ..refused(StatusCode::NOT_ACCEPTABLE, text) })
 }
 
 pub(crate) fn too_large(options: &HttpOptions) -> Rejection {

@@ -35,8 +35,7 @@ pub(crate) fn preflight(
         && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     is_preflight.then(|| {
         check_host(parts, options)?;
-        // A page of the endpoint's own origin sends no preflight.
-        options.origins.of_page(&parts.headers).ok_or_else(origin_not_allowed)?;
+        options.page_of(&parts.headers).ok_or_else(origin_not_allowed)?;
         Ok(preflight_response(&parts.headers, has_sessions))
     })
 }

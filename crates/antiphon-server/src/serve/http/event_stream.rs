@@ -24,11 +24,10 @@ pub(crate) struct EventStream {
 }
 
 enum State {
-    /// The handler runs. A comment is sent after each `keep_alive` without a message.
+    /// The handler runs. A comment is sent after each interval without a message.
     Running {
         reply: BoxFuture<'static, HttpReply>,
-        quiet: Pin<Box<Sleep>>,
-        keep_alive: Duration,
+        quiet: KeepAlive,
     },
     /// The reply waits until the outbox is empty.
     Ending(HttpReply),
@@ -36,9 +35,9 @@ enum State {
 }
 
 impl EventStream {
-    pub(crate) fn new(outbox: Outbox, reply: BoxFuture<'static, HttpReply>, keep_alive: Duration) -> Self {
-        let quiet = Box::pin(tokio::time::sleep(keep_alive));
-        Self { outbox, state: State::Running { reply, quiet, keep_alive } }
+    /// A stream of a request that runs. If `quiet` has elapsed, the stream begins with a comment.
+    pub(crate) fn new(outbox: Outbox, reply: BoxFuture<'static, HttpReply>, quiet: KeepAlive) -> Self {
+        Self { outbox, state: State::Running { reply, quiet } }
     }
 
     /// A stream of a request that was answered in its first poll.
@@ -57,19 +56,19 @@ impl EventSource for EventStream {
             self.state = State::Ending(reply);
         }
         if let Poll::Ready(message) = self.outbox.poll_pop(cx) {
-            if let State::Running { quiet, keep_alive, .. } = &mut self.state {
-                quiet.as_mut().reset(Instant::now() + *keep_alive);
+            if let State::Running { quiet, .. } = &mut self.state {
+                quiet.restart();
             }
             return Poll::Ready(Some(event(&message)));
         }
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Running { reply, mut quiet, keep_alive } => {
-                let rang = quiet.as_mut().poll(cx);
-                if rang.is_ready() {
-                    quiet.as_mut().reset(Instant::now() + keep_alive);
+            State::Running { reply, mut quiet } => {
+                let elapsed = quiet.poll(cx);
+                if elapsed.is_ready() {
+                    quiet.restart();
                 }
-                self.state = State::Running { reply, quiet, keep_alive };
-                ready!(rang);
+                self.state = State::Running { reply, quiet };
+                ready!(elapsed);
                 Poll::Ready(Some(Bytes::from_static(b":\n\n")))
             }
             State::Ending(HttpReply::Json { message, .. }) => Poll::Ready(Some(event(&message.body))),
@@ -80,6 +79,27 @@ impl EventSource for EventStream {
 
     fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended) && self.outbox.is_empty()
+    }
+}
+
+/// The timer of comments on a stream.
+pub(crate) struct KeepAlive {
+    elapses: Pin<Box<Sleep>>,
+    interval: Duration,
+}
+
+impl KeepAlive {
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self { elapses: Box::pin(tokio::time::sleep(interval)), interval }
+    }
+
+    fn restart(&mut self) {
+        self.elapses.as_mut().reset(Instant::now() + self.interval);
+    }
+
+    /// Resolves once the interval has passed without a restart, and remains ready until then.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.elapses.as_mut().poll(cx)
     }
 }
 

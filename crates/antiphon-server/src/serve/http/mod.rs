@@ -1,5 +1,6 @@
 //! Streamable HTTP: one POST, one response, no sessions. `legacy` adds the sessions of earlier revisions.
 
+mod accept;
 pub mod auth;
 mod body;
 mod buffer_pool;

@@ -1,7 +1,7 @@
 //! The options of an HTTP endpoint.
 
 use crate::serve::http::{auth::ResourceServer, origins::AllowedOrigins, session_options::SessionOptions};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue, header};
 use std::{net::IpAddr, time::Duration};
 
 /// The limits and names of an HTTP endpoint. Every option has a default.
@@ -97,8 +97,8 @@ impl HttpOptions {
     }
 
     /// Allows web pages of this origin, such as `https://app.example.com`, to send requests and to read the responses:
-    /// browsers get the headers of CORS. By default no page of another origin can use the endpoint. `*` and `null` are
-    /// no origins: they are ignored with a warning. The chapter `browsers` of the guide has the details.
+    /// browsers get the headers of CORS. By default only pages of loopback hosts, and of the hosts of
+    /// [`allow_host`](Self::allow_host), can use the endpoint. `*` and `null` are no origins: they are ignored with a warning. The chapter `browsers` of the guide has the details.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         if !self.origins.add(origin) {
@@ -179,7 +179,9 @@ impl HttpOptions {
     }
 
     /// Sets the time without an event after which a comment is sent on an event stream, so that no proxy closes it. Default:
-    /// 15 seconds.
+    /// 15 seconds. If a request has no reply in this time, its response begins as an event stream with such a comment, because
+    /// clients and proxies wait for the head of a response for about a minute. A client whose `Accept` lists JSON only waits for
+    /// the reply.
     ///
     /// > servers are encouraged to periodically emit an SSE comment line [...] as a keep-alive
     #[must_use]
@@ -256,6 +258,18 @@ impl HttpOptions {
         is_loopback(&host)
             || self.hosts.contains(&host)
             || self.hosts.contains(&authority.to_ascii_lowercase())
+    }
+
+    /// Returns the origin of the page that sent these headers, if the page may send requests and read the responses: a preflight
+    /// and the request after it get the same answer. A browser sends one `Origin`.
+    pub(crate) fn page_of(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
+        match self.origins.find(origin) {
+            // As the program wrote it.
+            Some(named) => Some(named.clone()),
+            None => Some(origin.clone()).filter(|origin| self.knows_origin(origin)),
+        }
     }
 
     /// Returns whether a page of this `Origin` may send requests.

@@ -13,10 +13,6 @@ const EXPOSED_HEADERS: HeaderValue =
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AllowedOrigins(Vec<HeaderValue>);
 
-/// The index of an allowed origin.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct AllowedOrigin(usize);
-
 impl AllowedOrigins {
     /// Adds an origin. A text that no page has as its origin is left out, with a warning; then the result is false.
     pub(crate) fn add(&mut self, origin: &str) -> bool {
@@ -34,35 +30,20 @@ impl AllowedOrigins {
     }
 
     /// Returns the allowed origin that is equal to this one, but for the case of letters.
-    pub(crate) fn find(&self, origin: &HeaderValue) -> Option<AllowedOrigin> {
-        let is_same = |allowed: &HeaderValue| allowed.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
-        self.0.iter().position(is_same).map(AllowedOrigin)
+    pub(crate) fn find(&self, origin: &HeaderValue) -> Option<&HeaderValue> {
+        self.0.iter().find(|allowed| allowed.as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
     }
 
-    /// Returns the allowed origin of the page that sent these headers. A browser sends one `Origin`.
-    pub(crate) fn of_page(&self, headers: &HeaderMap) -> Option<AllowedOrigin> {
-        // Nearly every endpoint.
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut origins = headers.get_all(header::ORIGIN).iter();
-        match (origins.next(), origins.next()) {
-            (Some(origin), None) => self.find(origin),
-            _ => None,
-        }
-    }
-
-    /// Adds the headers of CORS to a response. `page` is the origin of the page that sent the request.
-    pub(crate) fn add_headers(&self, page: Option<AllowedOrigin>, headers: &mut HeaderMap) {
+    /// Adds the headers of CORS to a response. `page` is the origin of the page that sent the request, if it may use the endpoint.
+    pub(crate) fn add_headers(&self, page: Option<HeaderValue>, headers: &mut HeaderMap) {
         // The metadata of the protected resource is for every page.
-        if self.0.is_empty() || headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
+        if page.is_none() && self.0.is_empty() || headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
             return;
         }
         // Also without an origin: a cache must not give this response to a page.
         headers.append(header::VARY, HeaderValue::from_static("origin"));
-        // The header repeats the allowed origin, never the one of the request.
-        if let Some(origin) = page.and_then(|AllowedOrigin(index)| self.0.get(index)) {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        if let Some(origin) = page {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
         }
     }

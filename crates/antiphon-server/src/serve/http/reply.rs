@@ -10,7 +10,7 @@ use crate::{
         rejection::Rejection,
     },
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::Bytes;
 
 /// The reply to one HTTP request.
@@ -22,8 +22,10 @@ pub(crate) enum HttpReply {
     /// A JSON-RPC response.
     Json {
         message: ReplyMessage,
-        /// An empty map for the header fields of the response.
+        /// The header fields of the response, or an empty map for them.
         fields: HeaderMap,
+        /// True if the client reads event streams only.
+        as_event: bool,
     },
     /// A status without a body.
     Empty(StatusCode),
@@ -37,7 +39,37 @@ pub(crate) const REUSED_FIELDS: usize = 12;
 impl HttpReply {
     /// Returns the reply with this JSON-RPC response.
     pub(crate) fn json(message: ReplyMessage) -> Self {
-        Self::Json { message, fields: HeaderMap::new() }
+        Self::Json { message, fields: HeaderMap::new(), as_event: false }
+    }
+
+    /// Returns the reply for a client that reads event streams only. A rejection and an error with a status of its own stay as
+    /// they are: the status says what is wrong.
+    pub(crate) fn into_event(mut self) -> Self {
+        if let Self::Json { message, as_event, .. } = &mut self {
+            *as_event = message.http_status() == StatusCode::OK;
+        }
+        self
+    }
+
+    /// Returns the same JSON-RPC response with this header field.
+    pub(crate) fn with_field(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if let Self::Json { fields, .. } = &mut self {
+            fields.insert(name, value);
+        }
+        self
+    }
+
+    /// Returns whether the reply is to be the event of a stream, also without messages before it.
+    pub(crate) fn is_event(&self) -> bool {
+        matches!(self, Self::Json { as_event: true, .. })
+    }
+
+    /// Takes the header fields that the reply adds to its response.
+    pub(crate) fn take_fields(&mut self) -> HeaderMap {
+        match self {
+            Self::Json { fields, .. } => std::mem::take(fields),
+            _ => HeaderMap::new(),
+        }
     }
 
     /// Uses the map of the request's header fields again, whose values are not needed any more. hyper keeps the map of each
@@ -48,6 +80,7 @@ impl HttpReply {
             request_fields.capacity() <= REUSED_FIELDS && request_fields.len() == request_fields.keys_len();
         if let Self::Json { fields, .. } = self
             && is_small
+            && fields.is_empty()
         {
             request_fields.clear();
             *fields = request_fields;
@@ -59,7 +92,7 @@ impl HttpReply {
         match self {
             Self::Rejection(rejection) => text_response(&rejection),
             Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
-            Self::Json { message, mut fields } => {
+            Self::Json { message, mut fields, .. } => {
                 fields.insert(header::CONTENT_TYPE, application_json());
                 if let ReplyKind::InsufficientScope(needed) = message.kind() {
                     fields.insert(header::WWW_AUTHENTICATE, scope_challenge(options.auth.as_ref(), needed));
@@ -72,13 +105,6 @@ impl HttpReply {
             Self::Response(response) => *response,
         }
     }
-}
-
-/// Returns a response with status 200 and this JSON body.
-pub(crate) fn json_response(body: Bytes) -> Response<ReplyBody> {
-    let mut response = with_status(StatusCode::OK, body);
-    response.headers_mut().insert(header::CONTENT_TYPE, application_json());
-    response
 }
 
 fn application_json() -> HeaderValue {
@@ -140,7 +166,7 @@ mod tests {
         let check = |names: usize, times: usize, is_reused: bool| {
             let mut request_fields = HeaderMap::new();
             for number in (0..names).flat_map(|number| std::iter::repeat_n(number, times)) {
-                let name = format!("x-{number}").parse::<header::HeaderName>().unwrap();
+                let name = format!("x-{number}").parse::<HeaderName>().unwrap();
                 request_fields.append(name, HeaderValue::from_static("secret"));
             }
             let mut reply = HttpReply::json(ReplyMessage::error(None, &ErrorObject::internal()));

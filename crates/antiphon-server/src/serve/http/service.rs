@@ -1,22 +1,22 @@
 //! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with [`serve_http`](super::serve_http).
 
 use crate::{
-    Outbox, PeerAddress, Received, ReplyMessage, RequestBudget, Server,
+    Caller, Outbox, PeerAddress, Received, ReplyMessage, RequestBudget, Server,
     in_place::boxed,
     message_service::{CallOutcome, MessageService},
     refusal_log::RefusalLog,
     request::receive::without_session,
     serve::http::{
         HttpOptions,
+        accept::Accepts,
         auth::{authorize, metadata, token_expired},
         body::ReplyBody,
         buffer_pool::BufferPool,
-        checks::{check_agreement, check_head, check_path},
+        checks::{check_agreement, check_head, check_path, check_stream},
         cors::preflight,
-        event_stream::EventStream,
+        event_stream::{EventStream, KeepAlive},
         health::health,
         legacy,
-        origins::AllowedOrigin,
         rejection::Rejection,
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
@@ -137,22 +137,22 @@ impl<S: MessageService> HttpService<S> {
     }
 
     /// Returns the response to a request that is not for the protocol, from its head alone: the health route, the
-    /// metadata of the resource, a preflight. `None` if the request passes the checks of its head.
-    fn reply_to_head(&self, parts: &Parts) -> Result<Option<Response<ReplyBody>>, Rejection> {
+    /// metadata of the resource, a preflight. Any other request must pass the checks of its head.
+    fn reply_to_head(&self, parts: &Parts) -> Result<Head, Rejection> {
         let Shared { server, options, legacy, .. } = &*self.shared;
         if let Some(health) = health(parts, options, server.is_draining()) {
-            return Ok(Some(health));
+            return Ok(Head::Answered(health));
         }
         if let Some(metadata) = metadata(parts, options.auth.as_ref()) {
-            return Ok(Some(metadata));
+            return Ok(Head::Answered(metadata));
         }
         if self.checks_path {
             check_path(parts, options)?;
         }
         if let Some(answer) = preflight(parts, options, legacy.is_some()) {
-            return answer.map(Some);
+            return answer.map(Head::Answered);
         }
-        check_head(parts, options, legacy.is_some()).map(|()| None)
+        check_head(parts, options, legacy.is_some()).map(Head::Checked)
     }
 
     /// Begins to answer a request. `address` is that of the peer, unless an extension of the request has it.
@@ -164,9 +164,9 @@ impl<S: MessageService> HttpService<S> {
     {
         let outbox = self.shared.outbox.sibling();
         let closes_connection = parts.version <= Version::HTTP_11;
-        let page = self.options().origins.of_page(&parts.headers);
+        let page = self.options().page_of(&parts.headers);
         let reply = Box::into_pin(boxed(|| self.clone().reply(parts, body, address, outbox.clone())));
-        Exchange { service: self, closes_connection, reply: Some(reply), outbox, page }
+        Exchange { service: self, closes_connection, reply: Some(reply), outbox, silent: None, page }
     }
 
     /// Checks a request and answers it, and logs a rejection. The messages before the reply go into the outbox.
@@ -186,7 +186,11 @@ impl<S: MessageService> HttpService<S> {
         B::Error: Into<BoxBodyError>,
     {
         async move {
-            let mut reply = self.checked_reply(&mut parts, pin!(body), address, &outbox).await;
+            let mut accepts = Accepts::ALL;
+            let mut reply = self.checked_reply(&mut parts, pin!(body), address, &outbox, &mut accepts).await;
+            if !accepts.json {
+                reply = reply.into_event();
+            }
             if let HttpReply::Rejection(rejection) = &reply {
                 rejection.log(&self.shared.refusals, self.shared.server.now());
             }
@@ -201,6 +205,7 @@ impl<S: MessageService> HttpService<S> {
         body: Pin<&mut B>,
         address: Option<PeerAddress>,
         outbox: &Outbox,
+        accepts: &mut Accepts,
     ) -> HttpReply
     where
         B: Body + Send,
@@ -209,8 +214,8 @@ impl<S: MessageService> HttpService<S> {
     {
         let Shared { server, options, legacy, budget, buffers, .. } = &*self.shared;
         match self.reply_to_head(parts) {
-            Ok(None) => {}
-            Ok(Some(response)) => return HttpReply::Response(Box::new(response)),
+            Ok(Head::Checked(found)) => *accepts = found,
+            Ok(Head::Answered(response)) => return HttpReply::Response(Box::new(response)),
             Err(refused) => {
                 return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
             }
@@ -234,9 +239,11 @@ impl<S: MessageService> HttpService<S> {
             Ok(body) => body,
             Err(refused) => return HttpReply::Rejection(refused),
         };
+        // A client that reads no event streams gets no messages before the reply.
+        let outbox = accepts.events.then_some(outbox);
         // Boxed, to keep the future of a modern request small.
         if let Some(legacy) = legacy.as_ref().filter(|_| legacy::is_of_session(parts)) {
-            return Box::pin(legacy.post(taken(parts), body, authorized)).await;
+            return Box::pin(legacy.post(taken(parts), body, authorized, *accepts)).await;
         }
         let request = match server.read(&body) {
             Ok(Received::Request(request)) => request,
@@ -248,7 +255,7 @@ impl<S: MessageService> HttpService<S> {
                 };
                 return Box::pin(legacy.without_session(
                     message,
-                    &authorized.caller(parts).with_outbox(outbox),
+                    &sending(authorized.caller(parts), outbox),
                     &parts.headers,
                 ))
                 .await;
@@ -257,19 +264,25 @@ impl<S: MessageService> HttpService<S> {
                 let Some(legacy) = legacy else { return HttpReply::json(reply) };
                 let batch = Box::pin(legacy.batch_without_session(
                     &body,
-                    authorized.caller(parts).with_outbox(outbox),
+                    sending(authorized.caller(parts), outbox),
                     &parts.headers,
                 ));
                 return batch.await.unwrap_or(HttpReply::json(reply));
             }
         };
+        if let Err(refused) = check_stream(request.method(), *accepts) {
+            return HttpReply::Rejection(refused);
+        }
         // The same snapshot for the check of the headers and for the call.
         let offers = server.offers();
         let param_headers = |target: &str| server.param_headers(&offers, request.method(), target);
         if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
             return HttpReply::json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = authorized.caller(parts).with_outbox(outbox);
+        let caller = sending(authorized.caller(parts), outbox);
+        if let Some(outbox) = outbox {
+            outbox.may_be_silent();
+        }
         // In a box of its own, as in `call_tool`: an allocator is fast for up to a kilobyte, and all of it is larger.
         match Box::into_pin(boxed(|| server.call(&offers, &request, &caller))).await {
             CallOutcome::Reply(reply) => HttpReply::json(reply),
@@ -287,6 +300,22 @@ impl<S: MessageService> HttpService<S> {
     }
 }
 
+/// What the head of a request decides.
+enum Head {
+    /// The request is answered without its body.
+    Answered(Response<ReplyBody>),
+    /// The request is for the protocol, and its client reads these responses.
+    Checked(Accepts),
+}
+
+/// Returns the caller with an outbox for messages before the reply, if there is one.
+fn sending<'a>(caller: Caller<'a>, outbox: Option<&'a Outbox>) -> Caller<'a> {
+    match outbox {
+        Some(outbox) => caller.with_outbox(outbox),
+        None => caller,
+    }
+}
+
 fn too_many_streams(unread: bool) -> Rejection {
     let text = "The server has too many requests over HTTP/2 now: try again in a second";
     Rejection { unread, retry_after: Some("1"), ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text) }
@@ -299,7 +328,8 @@ fn taken(parts: &mut Parts) -> Parts {
 }
 
 /// The future of a response. It resolves with the reply, or with an event stream once a message is sent before the
-/// reply.
+/// reply, or once the handler has been silent for [`keep_alive_interval`](HttpOptions::keep_alive_interval): proxies and clients
+/// wait for the head of a response for a limited time.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Exchange<S: MessageService = Server> {
     service: HttpService<S>,
@@ -308,8 +338,10 @@ pub struct Exchange<S: MessageService = Server> {
     /// Moved into the event stream once one begins.
     reply: Option<BoxFuture<'static, HttpReply>>,
     outbox: Outbox,
+    /// The time at which the stream of a silent handler begins. `None` before the handler was pending.
+    silent: Option<KeepAlive>,
     /// The origin of the page that sent the request, if the page may read the response.
-    page: Option<AllowedOrigin>,
+    page: Option<HeaderValue>,
 }
 
 // Nothing in it is pinned.
@@ -321,27 +353,40 @@ impl<S: MessageService> Future for Exchange<S> {
     // > the server **MUST** return either `Content-Type: application/json` (a single JSON object) or
     // > `Content-Type: text/event-stream` (an SSE response stream).
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(mut reply) = self.reply.take() else { return Poll::Pending };
-        let Shared { server, options, .. } = &*self.service.shared;
+        let this = &mut *self;
+        let Some(mut reply) = this.reply.take() else { return Poll::Pending };
+        let Shared { server, options, .. } = &*this.service.shared;
         // The handler runs in this task, and its messages are checked below.
-        self.outbox.stop_waking();
+        this.outbox.stop_waking();
         let polled = reply.as_mut().poll(cx);
         let mut response = match polled {
-            Poll::Ready(reply) if self.outbox.is_empty() => reply.into_response(options),
-            Poll::Ready(reply) => stream_response(EventStream::ending(self.outbox.clone(), reply)),
-            Poll::Pending if self.outbox.poll_ready(cx).is_pending() => {
-                self.reply = Some(reply);
-                return Poll::Pending;
+            Poll::Ready(reply) if this.outbox.is_empty() && !reply.is_event() => reply.into_response(options),
+            Poll::Ready(mut reply) => {
+                let fields = reply.take_fields();
+                let mut response = stream_response(EventStream::ending(this.outbox.clone(), reply));
+                response.headers_mut().extend(fields);
+                response
             }
             Poll::Pending => {
-                stream_response(EventStream::new(self.outbox.clone(), reply, options.keep_alive))
+                // A message that waits begins the stream without a timer.
+                let has_message = this.outbox.poll_ready(cx).is_ready();
+                let timer = || KeepAlive::new(options.keep_alive);
+                let is_silent = !has_message
+                    && this.outbox.is_silent_stream()
+                    && this.silent.get_or_insert_with(timer).poll(cx).is_ready();
+                if !has_message && !is_silent {
+                    this.reply = Some(reply);
+                    return Poll::Pending;
+                }
+                let quiet = this.silent.take().unwrap_or_else(timer);
+                stream_response(EventStream::new(this.outbox.clone(), reply, quiet))
             }
         };
         // Further requests should reach another instance.
-        if self.closes_connection && server.is_draining() {
+        if this.closes_connection && server.is_draining() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        options.origins.add_headers(self.page, response.headers_mut());
+        options.origins.add_headers(this.page.take(), response.headers_mut());
         Poll::Ready(Ok(response))
     }
 }

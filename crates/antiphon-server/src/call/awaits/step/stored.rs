@@ -131,7 +131,10 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
     pub(super) fn body_ended(&mut self, result: Result<Ended<T>, NoOutcome>) {
         let storing = match &result {
             Ok(ended) => self.claim.end_step(&self.path, &ended.outcome, None),
-            Err(_no_outcome) => self.claim.fail_attempt(&self.path, self.attempt),
+            Err(_no_outcome) => {
+                self.runtime.with(|leg| leg.attempt_failed(&self.path));
+                self.claim.fail_attempt(&self.path, self.attempt)
+            }
         };
         self.phase = Phase::End(storing, result);
     }

@@ -8,6 +8,7 @@ use crate::{
         batch::is_batch,
         http::{
             HttpOptions,
+            accept::Accepts,
             auth::Authorized,
             checks::{check_legacy_version, single_or_none},
             header_names::{LAST_EVENT_ID, MCP_SESSION_ID},
@@ -21,7 +22,7 @@ use crate::{
                 streams::{ResumeError, STANDALONE},
             },
             rejection::Rejection,
-            reply::{HttpReply, json_response, stream_response},
+            reply::{HttpReply, stream_response},
             request_body::RequestBody,
         },
     },
@@ -111,13 +112,19 @@ impl<S: MessageService> Endpoint<S> {
     }
 
     /// Answers a POST that names its session.
-    pub(crate) async fn post(&self, parts: Parts, body: RequestBody, authorized: Authorized) -> HttpReply {
+    pub(crate) async fn post(
+        &self,
+        parts: Parts,
+        body: RequestBody,
+        authorized: Authorized,
+        accepts: Accepts,
+    ) -> HttpReply {
         let open = match self.session_of(&parts, authorized) {
             Ok((open, _)) => open,
             Err(reply) => return *reply,
         };
         match receive_unanswered(&open.session, &body, &authorized.caller(&parts)) {
-            Ok(true) => request::respond::<S>(&open, parts, body, authorized, self.times()).await,
+            Ok(true) => request::respond::<S>(&open, parts, body, authorized, accepts, self.times()).await,
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
             Ok(false) => HttpReply::Accepted,
             Err(reply) => HttpReply::json(reply),
@@ -174,11 +181,7 @@ impl<S: MessageService> Endpoint<S> {
             Err(error) => return Some(HttpReply::json(ReplyMessage::error(None, &error))),
         }
         let array = BatchService::Server(&self.server, &version).answer_all(body, &caller).await;
-        Some(
-            array.map_or(HttpReply::Accepted, |array| {
-                HttpReply::Response(Box::new(json_response(array.into())))
-            }),
-        )
+        Some(array.map_or(HttpReply::Accepted, |array| HttpReply::json(ReplyMessage::result(array))))
     }
 
     fn initialize(&self, request: Request<'_>, caller: &Caller<'_>) -> HttpReply {
@@ -206,9 +209,7 @@ impl<S: MessageService> Endpoint<S> {
             return HttpReply::json(ReplyMessage::error(Some(&request_id), &ErrorObject::internal()));
         };
         // > by including it in an `MCP-Session-Id` header on the HTTP response containing the `InitializeResult`
-        let mut response = json_response(reply.body.into());
-        response.headers_mut().insert(MCP_SESSION_ID.clone(), id);
-        HttpReply::Response(Box::new(response))
+        HttpReply::json(reply).with_field(MCP_SESSION_ID.clone(), id)
     }
 
     /// Returns the session that the headers name, if this caller opened it.

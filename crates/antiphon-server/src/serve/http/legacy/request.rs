@@ -5,6 +5,7 @@ use crate::{
     message_service::{MessageService, MessageSession as _},
     outbox::MessageKind,
     serve::http::{
+        accept::Accepts,
         auth::Authorized,
         legacy::{
             batch::BatchService,
@@ -13,7 +14,7 @@ use crate::{
             streams::{Reader, StreamItem, Writer},
         },
         rejection::Rejection,
-        reply::{HttpReply, json_response, stream_response},
+        reply::{HttpReply, stream_response},
         request_body::RequestBody,
     },
 };
@@ -42,6 +43,7 @@ pub(crate) async fn respond<S: MessageService>(
     parts: Parts,
     body: RequestBody,
     authorized: Authorized,
+    accepts: Accepts,
     times: StreamTimes,
 ) -> HttpReply {
     let (writer, reader) = open.streams.open();
@@ -49,24 +51,28 @@ pub(crate) async fn respond<S: MessageService>(
     let primes = session.version().has_priming_events();
     let outbox = open.outbox.sibling();
     let running = tokio::spawn(async move {
-        let caller = authorized.caller(&parts).with_outbox(&outbox);
+        let caller = authorized.caller(&parts);
+        // Without event streams, the request sends nothing before its reply, and cannot ask.
+        let caller = if accepts.events { caller.with_outbox(&outbox) } else { caller };
         run::<S>(&session, &caller, &outbox, &body, writer).await
     });
     let prime =
         |events: SessionEvents, reader: &str| if primes { events.first(reader.to_owned()) } else { events };
     let beginning = times.priming(&reader);
-    let first = tokio::time::timeout(BEGIN_WITHIN, poll_fn(|cx| reader.poll_read(cx))).await;
+    let first = poll_fn(|cx| reader.poll_read(cx));
+    let first =
+        if accepts.events { tokio::time::timeout(BEGIN_WITHIN, first).await } else { Ok(first.await) };
     let events = match first {
         Ok(StreamItem::Event(event, true)) => {
             let message = event.message();
             reader.forget();
             // The task ends with the last event.
-            return match running.await {
+            return HttpReply::json(match running.await {
                 Ok(Some(ReplyKind::InsufficientScope(needed))) => {
-                    HttpReply::json(ReplyMessage::with_missing_scopes(message.into(), needed))
+                    ReplyMessage::with_missing_scopes(message.into(), needed)
                 }
-                _ => HttpReply::Response(Box::new(json_response(message))),
-            };
+                _ => ReplyMessage::result(message.into()),
+            });
         }
         Ok(StreamItem::Event(event, false)) => {
             prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning).first(event.into_bytes())
@@ -76,6 +82,7 @@ pub(crate) async fn respond<S: MessageService>(
             prime(SessionEvents::new(Some(reader), times.keep_alive), &beginning)
         }
         // The request was cancelled and has no response.
+        Ok(StreamItem::Done) if !accepts.events => return HttpReply::Accepted,
         Ok(StreamItem::Done) => SessionEvents::new(None, times.keep_alive),
         Ok(StreamItem::Over) => return HttpReply::Rejection(session_not_found()),
     };

@@ -1,0 +1,119 @@
+//! The expenses, in the file of the store, and the bank.
+
+use antiphon::{
+    Result,
+    store::rusqlite::{Connection, OptionalExtension as _, Row, params},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The expenses of all users.
+#[derive(Clone)]
+pub(crate) struct Book {
+    file: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Expense {
+    pub(crate) id: i64,
+    pub(crate) owner: String,
+    pub(crate) project: String,
+    pub(crate) cents: i64,
+    /// The number of the payment.
+    pub(crate) payment: Option<String>,
+}
+
+impl Book {
+    /// Opens the book, and makes its tables if they are not there.
+    pub(crate) fn open(file: &Path) -> Result<Self> {
+        Connection::open(file)?.execute_batch(
+            "CREATE TABLE IF NOT EXISTS projects (id TEXT PRIMARY KEY, title TEXT NOT NULL);
+             INSERT OR IGNORE INTO projects VALUES ('apollo', 'Apollo'), ('gemini', 'Gemini');
+             CREATE TABLE IF NOT EXISTS expenses (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, project TEXT NOT NULL,
+                                                  cents INTEGER NOT NULL, payment TEXT);",
+        )?;
+        Ok(Self { file: file.to_owned() })
+    }
+
+    /// Returns the projects and their titles, in a fixed order: a question with other choices is another question.
+    pub(crate) fn projects(&self) -> Result<Vec<(String, String)>> {
+        let connection = Connection::open(&self.file)?;
+        let mut statement = connection.prepare("SELECT id, title FROM projects ORDER BY id")?;
+        let projects = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(projects.collect::<Result<_, _>>()?)
+    }
+
+    pub(crate) fn expense(&self, id: i64) -> Result<Option<Expense>> {
+        let connection = Connection::open(&self.file)?;
+        let query = "SELECT id, owner, project, cents, payment FROM expenses WHERE id = ?1";
+        Ok(connection.query_row(query, [id], read).optional()?)
+    }
+
+    /// Returns the expenses of a user behind this one, at most so many.
+    pub(crate) fn expenses(&self, owner: &str, behind: i64, most: usize) -> Result<Vec<Expense>> {
+        let connection = Connection::open(&self.file)?;
+        let mut statement = connection.prepare(
+            "SELECT id, owner, project, cents, payment FROM expenses WHERE owner = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        )?;
+        let expenses = statement.query_map(params![owner, behind, i64::try_from(most)?], read)?;
+        Ok(expenses.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the cents of a user in a project.
+    pub(crate) fn sum(&self, owner: &str, project: &str) -> Result<i64> {
+        let query = "SELECT coalesce(sum(cents), 0) FROM expenses WHERE owner = ?1 AND project = ?2";
+        Ok(Connection::open(&self.file)?.query_row(query, [owner, project], |row| row.get(0))?)
+    }
+}
+
+fn read(row: &Row<'_>) -> antiphon::store::rusqlite::Result<Expense> {
+    let (id, owner, project) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    Ok(Expense { id, owner, project, cents: row.get(3)?, payment: row.get(4)? })
+}
+
+/// A bank, which pays once for each idempotency key.
+#[derive(Clone, Default)]
+pub(crate) struct Bank {
+    /// The keys, in the order of their payments.
+    payments: Arc<Mutex<Vec<String>>>,
+}
+
+impl Bank {
+    /// Pays, or finds that it has paid. Returns the number of the payment.
+    pub(crate) async fn pay(&self, key: &str) -> String {
+        tokio::task::yield_now().await;
+        let number = self.find(key).unwrap_or_else(|| {
+            self.payments.lock().unwrap_or_else(PoisonError::into_inner).push(key.to_owned());
+            format!("payment {}", self.payments())
+        });
+        tokio::task::yield_now().await;
+        number
+    }
+
+    /// Returns the number of the payment with this key.
+    pub(crate) fn find(&self, key: &str) -> Option<String> {
+        let payments = self.payments.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(format!("payment {}", payments.iter().position(|paid| paid == key)? + 1))
+    }
+
+    pub(crate) fn payments(&self) -> usize {
+        self.payments.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+#[cfg(test)]
+impl Book {
+    /// Inserts an expense without a payment.
+    pub(crate) fn insert(&self, owner: &str, project: &str, cents: i64) -> Result<()> {
+        let insert = "INSERT INTO expenses (owner, project, cents) VALUES (?1, ?2, ?3)";
+        Connection::open(&self.file)?.execute(insert, (owner, project, cents))?;
+        Ok(())
+    }
+
+    /// Returns the number of expenses.
+    pub(crate) fn count(&self) -> Result<i64> {
+        Ok(Connection::open(&self.file)?.query_row("SELECT count(*) FROM expenses", [], |row| row.get(0))?)
+    }
+}
