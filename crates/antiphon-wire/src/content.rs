@@ -79,21 +79,45 @@ impl Serialize for ContentBlock {
 
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let members = Map::deserialize(deserializer)?;
-        let kind = members.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let value = Value::Object(members);
-        let known = match &*kind {
-            "text" => TextContent::deserialize(&value).map(Self::Text),
-            "image" => ImageContent::deserialize(&value).map(Self::Image),
-            "audio" => AudioContent::deserialize(&value).map(Self::Audio),
-            "resource_link" => Box::deserialize(&value).map(Self::ResourceLink),
-            "resource" => Box::deserialize(&value).map(Self::Resource),
-            _ => Err(de::Error::custom("unknown")),
-        };
-        Ok(known.unwrap_or_else(|_: serde_json::Error| match value {
+        let mut block = Value::Object(Map::deserialize(deserializer)?);
+        let known =
+            match block.get("type").and_then(Value::as_str) {
+                Some("text") => without_copy(&mut block, "text", |block: &mut TextContent| &mut block.text)
+                    .map(Self::Text),
+                Some("image") => without_copy(&mut block, "data", |block: &mut ImageContent| &mut block.data)
+                    .map(Self::Image),
+                Some("audio") => without_copy(&mut block, "data", |block: &mut AudioContent| &mut block.data)
+                    .map(Self::Audio),
+                Some("resource_link") => Box::deserialize(&block).ok().map(Self::ResourceLink),
+                Some("resource") => Box::deserialize(&block).ok().map(Self::Resource),
+                _ => None,
+            };
+        Ok(known.unwrap_or_else(|| match block {
             Value::Object(members) => Self::Other(members),
             _ => Self::Other(Map::new()),
         }))
+    }
+}
+
+/// Reads a block whose member `large` is a text that is moved, not copied. A block that does not decode stays as it is.
+fn without_copy<T: de::DeserializeOwned>(
+    block: &mut Value,
+    large: &str,
+    place: impl Fn(&mut T) -> &mut String,
+) -> Option<T> {
+    let Some(Value::String(text)) = block.get_mut(large) else { return None };
+    let text = std::mem::take(text);
+    match T::deserialize(&*block) {
+        Ok(mut read) => {
+            *place(&mut read) = text;
+            Some(read)
+        }
+        Err(_) => {
+            if let Some(place) = block.get_mut(large) {
+                *place = Value::String(text);
+            }
+            None
+        }
     }
 }
 

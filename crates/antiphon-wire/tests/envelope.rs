@@ -132,13 +132,7 @@ fn ids() {
         "1e400",
     ] {
         check(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#), "-32600 no id: `id` must be");
-        // A response repeats an id, perhaps as a float.
-        let expected = match id {
-            "1.0" => "result 1 {}",
-            "1e3" => "result 1000 {}",
-            _ => "-32600 no id: `id` must be",
-        };
-        check(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#), expected);
+        check(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#), "-32600 no id: `id` must be");
     }
 }
 

@@ -5,7 +5,7 @@ use antiphon_wire::{
     ListResourcesResult, ListToolsResult, Outcome, Prompt, RequestId, Resource, Tool, lenient,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 #[test]
 fn half_of_a_surrogate_pair_in_a_text() {
@@ -30,6 +30,11 @@ fn half_of_a_surrogate_pair_in_a_text() {
         (r#"{"n\u0061me":"\ud83d"}"#, ""),
         (r#"{"id":"\ud83d","uri":"\ud83d","requestState":"\ud83d"}"#, ""),
         (r#"{"required":["a","\ud83d"]}"#, ""),
+        (r#"{"_meta":{"progressToken":"\ud83d","a/b":{"taskId":"\ud83d"}}}"#, ""),
+        (
+            r#"{"properties":{"default":{"required":["\ud83d"],"default":"\ud83d"}}}"#,
+            r#"{"properties":{"default":{"required":["\ud83d"],"default":"\ufffd"}}}"#,
+        ),
         // No JSON.
         (r#"{"text":"\ud83d"#, r#"{"text":"\ufffd"#),
         (r#""\ud83"#, ""),
@@ -38,6 +43,17 @@ fn half_of_a_surrogate_pair_in_a_text() {
         let expected = if expected.is_empty() { message } else { expected };
         let read = lenient::repaired(message.as_bytes()).into_owned();
         assert_eq!(String::from_utf8(read).unwrap(), expected, "{message}");
+    }
+    // At each place of the chunks that are searched, after an even and after an odd number of backslashes.
+    for before in 0..1_100 {
+        let space = " ".repeat(before);
+        for (escape, expected) in
+            [(r"\ud83d", r"\ufffd"), (r"\\\ud83d", r"\\\ufffd"), (r"\\ud83d", ""), (r"\ud83d\ude00", "")]
+        {
+            let message = format!(r#"{{"text":"{space}{escape}"}}"#);
+            let expected = message.replace(escape, if expected.is_empty() { escape } else { expected });
+            assert_eq!(lenient::repaired(message.as_bytes()), expected.as_bytes(), "{before} {escape}");
+        }
     }
     let deep = format!(r#"{}"\ud83d""#, "[".repeat(100_000));
     assert_eq!(*lenient::repaired(deep.as_bytes()), *deep.as_bytes());
@@ -91,6 +107,36 @@ fn an_empty_array_for_an_object_without_members() {
 }
 
 #[test]
+fn an_empty_array_for_params_and_for_a_result() {
+    for (message, expected) in [
+        (r#"{"jsonrpc":"2.0","method":"m","params":[]}"#, Some("m none")),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":[ ]}"#, Some("m none")),
+        (r#"{"jsonrpc":"2.0","id":1,"result":[]}"#, Some("{}")),
+        (r#"{"jsonrpc":"2.0","id":1,"result":[0]}"#, Some("[0]")),
+        (r#"{"jsonrpc":"2.0","method":"m","params":[0]}"#, None),
+        (r#"{"jsonrpc":"2.0","method":"m","params":[[]]}"#, None),
+        (r#"{"jsonrpc":"2.0","method":"m","params":0}"#, None),
+    ] {
+        let read = lenient::parse(message.as_bytes()).ok().map(|message| match message {
+            Incoming::Response(response) => response.outcome.unwrap().get().to_owned(),
+            Incoming::Request(request) => format!("{} {}", request.method, shown(request.params)),
+            Incoming::Notification(notification) => {
+                format!("{} {}", notification.method, shown(notification.params))
+            }
+        });
+        assert_eq!(read.as_deref(), expected, "{message}");
+        // A server is strict.
+        if message.contains("params") {
+            assert!(Incoming::parse(message.as_bytes()).is_err(), "{message}");
+        }
+    }
+}
+
+fn shown(params: Option<&RawValue>) -> &str {
+    params.map_or("none", RawValue::get)
+}
+
+#[test]
 fn hints_that_do_not_decode_are_left_out() {
     let plain = json!({"name": "t", "inputSchema": {}});
     for (member, expected) in [
@@ -137,8 +183,12 @@ fn an_entry_that_does_not_decode_is_left_out_alone() {
     ) {
         let text = format!(r#"{{"{list}":[{entries}],"nextCursor":"c","x":1}}"#);
         let (page, left_out) = lenient::page::<P, T>(serde_json::from_str(&text).unwrap(), list).unwrap();
-        let left_out: Vec<_> =
-            left_out.iter().map(|entry| (entry.name.as_deref().unwrap_or_default(), entry.index)).collect();
+        assert_eq!(left_out.count, expected.len());
+        let left_out: Vec<_> = left_out
+            .first
+            .iter()
+            .map(|entry| (entry.name.as_deref().unwrap_or_default(), entry.index))
+            .collect();
         assert_eq!(left_out, expected, "{text}");
         let page = json!(page);
         let read: Vec<&str> =
@@ -156,7 +206,13 @@ fn an_entry_that_does_not_decode_is_left_out_alone() {
     let prompts = r#"{"name":"p"},{"title":"no name"},{"name":"q","arguments":[{}]}"#;
     check::<ListPromptsResult, Prompt>("prompts", prompts, &[("", 1), ("q", 2)], &["p"]);
     let resources = r#"{"uri":"a:b"},{"uri":"a:c","name":"r"}"#;
-    check::<ListResourcesResult, Resource>("resources", resources, &[("", 0)], &["r"]);
+    check::<ListResourcesResult, Resource>("resources", resources, &[("a:b", 0)], &["r"]);
+    // Of very many, some are described.
+    let many = vec!["0"; 100].join(",");
+    let text = format!(r#"{{"tools":[{good},{many}]}}"#);
+    let raw = serde_json::from_str(&text).unwrap();
+    let (page, left_out) = lenient::page::<ListToolsResult, Tool>(raw, "tools").unwrap();
+    assert_eq!((page.tools.len(), left_out.count, left_out.first.len()), (1, 100, 16));
     for none in [r#"{"tools":3}"#, r#"{"nextCursor":"c"}"#, r#"{"tools":[],"nextCursor":3}"#, "[]"] {
         let page = lenient::page::<ListToolsResult, Tool>(serde_json::from_str(none).unwrap(), "tools");
         assert!(page.is_err(), "{none}");
@@ -165,18 +221,24 @@ fn an_entry_that_does_not_decode_is_left_out_alone() {
 
 #[test]
 fn the_id_of_a_response_in_another_notation() {
-    for (id, expected) in
-        [("1.0", Some(1_u64)), ("1e2", Some(100)), ("1.5", None), ("-1.0", None), ("true", None)]
-    {
+    for (id, expected) in [
+        ("1.0", Some(1_u64)),
+        ("1e2", Some(100)),
+        ("1.5", None),
+        ("-1.0", None),
+        ("true", None),
+        ("1e400", None),
+    ] {
         let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
-        let read = match Incoming::parse(message.as_bytes()) {
+        let read = match lenient::parse(message.as_bytes()) {
             Ok(Incoming::Response(response)) => response.id,
             _ => None,
         };
         assert_eq!(read, expected.map(RequestId::from), "{id}");
+        assert!(Incoming::parse(message.as_bytes()).is_err(), "{id}");
         // A request chooses its id.
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-        assert!(Incoming::parse(request.as_bytes()).is_err(), "{id}");
+        assert!(lenient::parse(request.as_bytes()).is_err(), "{id}");
     }
     for (text, expected) in
         [("1", Some(1_u64)), ("0", Some(0)), ("01", None), ("+1", None), ("1.0", None), ("", None)]

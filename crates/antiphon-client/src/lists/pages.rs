@@ -191,10 +191,14 @@ fn read_page<P: DeserializeOwned, T: DeserializeOwned>(
         other => other.strip_suffix("/list").unwrap_or(other),
     };
     let (page, left_out) = lenient::page::<P, T>(page, list).map_err(malformed)?;
-    for entry in left_out.into_iter().filter(|_| is_new) {
+    let others = left_out.count - left_out.first.len();
+    for entry in left_out.first.into_iter().filter(|_| is_new) {
         let (index, reason) = (entry.index, ForeignText::new(entry.reason));
         let name = ForeignText::new(entry.name.unwrap_or_default());
         tracing::warn!(list, %name, index, %reason, "an entry of the server's list is left out");
+    }
+    if is_new && others > 0 {
+        tracing::warn!(list, others, "other entries of the server's list are left out");
     }
     Ok(page)
 }

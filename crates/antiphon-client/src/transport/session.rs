@@ -2,7 +2,7 @@
 
 use crate::transport::{IncomingNotification, OutgoingRequest, ServerReply, TransportError};
 #[cfg(feature = "http")]
-use antiphon_wire::{Incoming, lenient::repaired};
+use antiphon_wire::{Incoming, lenient};
 use antiphon_wire::{ProtocolVersion, RequestId};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -143,8 +143,8 @@ pub(crate) fn sort(
     on_message: &mut (dyn FnMut(ServerMessage) + Send),
 ) -> Result<Option<ServerReply>, antiphon_wire::Unreadable> {
     let mut reply = None;
-    for message in messages(&repaired(text)) {
-        match Incoming::parse(message)? {
+    for message in messages(&lenient::repaired(text)) {
+        match lenient::parse(message)? {
             Incoming::Notification(notification) => on_message(notification.into()),
             Incoming::Request(request) => on_message(request.into()),
             Incoming::Response(response)

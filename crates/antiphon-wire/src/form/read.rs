@@ -2,7 +2,7 @@
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
 use crate::{
-    lenient::or_default,
+    lenient::{object_or_empty, or_default},
     members::{Members, Object, whole},
 };
 use serde::Deserialize;
@@ -26,11 +26,10 @@ pub(super) fn fields(text: &str) -> Result<(Vec<FormField>, Option<String>), Str
     if schema.kind != "object" {
         return Err(format!("the schema of a form has the type `object`, not `{}`", schema.kind));
     }
-    let properties = match schema.properties.map(RawValue::get) {
-        // An object without members, as PHP writes it.
-        Some(text) if serde_json::from_str::<[(); 0]>(text).is_err() => serde_json::from_str(text)
+    let properties: Members = match schema.properties {
+        Some(properties) => serde_json::from_str(object_or_empty(properties).get())
             .map_err(|fault| format!("not the schema of a form: `properties`: {fault}"))?,
-        _ => Members::default(),
+        None => Members::default(),
     };
     let names: HashSet<&str> = properties.0.iter().map(|(name, _)| name.as_str()).collect();
     let required: HashSet<&str> = schema.required.iter().map(String::as_str).collect();

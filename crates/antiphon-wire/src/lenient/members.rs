@@ -1,7 +1,7 @@
 //! Members of another type than the specification's.
 
 use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 /// Reads a member that may be `null`, which counts as absent.
 pub(crate) fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
@@ -18,8 +18,18 @@ fn with_object(value: Value) -> Value {
     }
 }
 
+/// Returns `true` for an array without entries.
+pub(crate) fn is_empty_array(value: &RawValue) -> bool {
+    value.get().starts_with('[') && serde_json::from_str::<[(); 0]>(value.get()).is_ok()
+}
+
+/// Returns the value, or an object without members in the place of an array without entries.
+pub(crate) fn object_or_empty(value: &RawValue) -> &RawValue {
+    if is_empty_array(value) { serde_json::from_str("{}").unwrap_or(value) } else { value }
+}
+
 /// Reads an object. An empty array is one without members.
-pub(crate) fn object_or_empty<'de, D: Deserializer<'de>>(
+pub(crate) fn members_or_empty<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
     match with_object(Value::deserialize(deserializer)?) {
@@ -32,7 +42,7 @@ pub(crate) fn object_or_empty<'de, D: Deserializer<'de>>(
 pub(crate) fn capabilities<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
-    let mut members = object_or_empty(deserializer)?;
+    let mut members = members_or_empty(deserializer)?;
     for capability in members.values_mut() {
         *capability = with_object(capability.take());
     }

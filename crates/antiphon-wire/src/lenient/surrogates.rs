@@ -4,7 +4,7 @@ use crate::MAX_DEPTH;
 use std::borrow::Cow;
 
 /// The members whose strings go back to the peer, or name something. They are never changed.
-const IDENTIFIERS: [&[u8]; 18] = [
+const IDENTIFIERS: [&[u8]; 19] = [
     b"$anchor",
     b"$id",
     b"$ref",
@@ -20,13 +20,18 @@ const IDENTIFIERS: [&[u8]; 18] = [
     b"required",
     b"src",
     b"taskId",
+    b"toolUseId",
     b"uri",
     b"uriTemplate",
     b"url",
 ];
 
-/// The members whose content is the author's own: inside of them, no name has a meaning for the protocol.
-const FREE: [&[u8]; 4] = [b"_meta", b"default", b"examples", b"structuredContent"];
+/// The member whose content is the author's own: inside of it, no name has a meaning for the protocol. The content of `_meta` is
+/// not: it has progress tokens and the identifiers of tasks.
+const FREE: &[u8] = b"structuredContent";
+
+/// The number of bytes that are searched at once.
+const CHUNK: usize = 512;
 
 /// Returns the message with U+FFFD in the place of each escape that is half of a surrogate pair, as JavaScript's
 /// `JSON.stringify` writes a text that was cut in the middle of such a pair. Names of members, and the values of members such as
@@ -66,14 +71,15 @@ fn repair(message: &[u8]) -> Option<Vec<u8>> {
                 if awaits_name {
                     let name = unescaped(text);
                     identifies = !is_free && IDENTIFIERS.contains(&&*name);
-                    frees = FREE.contains(&&*name);
+                    frees = *name == *FREE;
                 } else if !identifies {
                     replace_halves(&mut repaired, at + 1, end);
                 }
                 at = end;
             }
             b'{' | b'[' => {
-                if open.len() == MAX_DEPTH {
+                // A batch is an array around its messages.
+                if open.len() > MAX_DEPTH {
                     return None;
                 }
                 let is_object = *byte == b'{';
@@ -130,28 +136,58 @@ fn replace_halves(message: &mut [u8], mut start: usize, end: usize) {
     }
 }
 
-/// Returns the place of the first escape that is half of a surrogate pair.
+/// Returns the place of the first escape that is half of a surrogate pair. `start` is not inside of an escape.
 fn next_half(message: &[u8], start: usize, end: usize) -> Option<usize> {
     let text = message.get(..end)?;
     let mut at = start;
-    // `contains` is quick where there is no escape at all.
-    if !text.get(at..)?.contains(&b'\\') {
-        return None;
-    }
-    loop {
-        at += text.get(at..)?.iter().position(|byte| *byte == b'\\')?;
-        match surrogate(text, at) {
-            Some(0xD800..=0xDBFF) if matches!(surrogate(text, at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
-            Some(_) => return Some(at),
-            None => at += 2,
+    while at < end {
+        // A beginning may be in two chunks.
+        let (chunk_end, searched) = (at + CHUNK, end.min(at + CHUNK + BEGINNING - 1));
+        if text.get(at..searched).is_some_and(has_beginning) {
+            while let Some(offset) = text.get(at..searched).and_then(first_beginning) {
+                at += offset;
+                match surrogate(text, at) {
+                    Some(0xD800..=0xDBFF) if matches!(surrogate(text, at + 6), Some(0xDC00..=0xDFFF)) => {
+                        at += 12
+                    }
+                    Some(_) => return Some(at),
+                    None => at += 2,
+                }
+            }
         }
+        at = at.max(chunk_end);
     }
+    None
+}
+
+/// The length of the beginning of an escape that may be a surrogate, in bytes.
+const BEGINNING: usize = 4;
+
+/// Returns `true` if the text has such a beginning. The loop has no branches, so the compiler uses vector instructions.
+fn has_beginning(text: &[u8]) -> bool {
+    let of_two = text.iter().zip(text.iter().skip(1));
+    let of_four = of_two.zip(text.iter().skip(2).zip(text.iter().skip(3)));
+    of_four.fold(false, |found, ((a, b), (c, d))| found | is_beginning(*a, *b, *c, *d))
+}
+
+fn first_beginning(text: &[u8]) -> Option<usize> {
+    text.windows(BEGINNING).position(|four| matches!(four, [a, b, c, d] if is_beginning(*a, *b, *c, *d)))
+}
+
+fn is_beginning(a: u8, b: u8, c: u8, d: u8) -> bool {
+    // The hexadecimal digits from 8 have the codes from 8.
+    (a == b'\\') & (b == b'u') & ((c | 0x20) == b'd') & (d >= b'8')
 }
 
 /// Returns the surrogate that is escaped here.
 fn surrogate(text: &[u8], at: usize) -> Option<u16> {
     let escape = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     if !matches!(escape, [b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', _, _]) {
+        return None;
+    }
+    // After an odd number of backslashes, this one is no beginning of an escape. Runs of backslashes are counted once each.
+    let before = text.get(..at)?.iter().rev().take_while(|byte| **byte == b'\\').count();
+    if before % 2 == 1 {
         return None;
     }
     u16::from_str_radix(std::str::from_utf8(escape).ok()?, 16).ok()

@@ -118,7 +118,7 @@ async fn a_token_is_asked_for_and_asked_for_again_when_it_is_refused() {
     check(Row {
         given: &[give_old, give_new],
         answers: &[&scope, &scope],
-        expected: failed(HttpStatus(403), "what the token may do"),
+        expected: failed(HttpStatus(403), "the token needs the scope `w`"),
         sent: &[old, new],
         challenges: &[None, step_up],
         ..row("stepped up in vain")

@@ -10,7 +10,7 @@ use crate::transport::{
     session::answers,
 };
 use antiphon_wire::sse::SseDecoder;
-use antiphon_wire::{Incoming, RequestId, escaped, lenient::repaired};
+use antiphon_wire::{Incoming, RequestId, escaped, lenient};
 use http::{HeaderMap, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as Body;
@@ -87,7 +87,7 @@ fn take_event(
     id: &RequestId,
     on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
 ) -> Result<Option<ServerReply>, TransportError> {
-    match Incoming::parse(&repaired(data)) {
+    match lenient::parse(&lenient::repaired(data)) {
         // > These notifications **MUST** relate to the originating client request.
         Ok(Incoming::Notification(notification)) => on_notification(IncomingNotification {
             method: notification.method.into_owned(),

@@ -5,7 +5,7 @@ use crate::transport::{
     TransportErrorKind::{Closed, Malformed, TooLarge},
     session::answers,
 };
-use antiphon_wire::{Incoming, RequestId, escaped, lenient::repaired};
+use antiphon_wire::{Incoming, RequestId, escaped, lenient};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming as Body};
@@ -39,7 +39,7 @@ pub(crate) async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, 
 /// Parses the reply to a request. An error may leave out the id, because HTTP shows the request. A response with another id
 /// belongs to another request.
 pub(crate) fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
-    let text = match Incoming::parse(&repaired(bytes)) {
+    let text = match lenient::parse(&lenient::repaired(bytes)) {
         Ok(Incoming::Response(response)) => match &response.id {
             Some(other) if !answers(other, id) => {
                 format!("the server answered request {other} instead of {id}")

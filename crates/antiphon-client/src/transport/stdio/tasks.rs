@@ -9,8 +9,7 @@ use crate::transport::{
 use antiphon_wire::{
     ForeignText, Incoming, Notification, RequestId, Response, escaped,
     framing::{Line, LineBuffer},
-    lenient::repaired,
-    method,
+    lenient, method,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -89,7 +88,7 @@ pub(crate) async fn read(requests: &InFlightRequests, mut reader: impl AsyncRead
 
 /// `false` if the line is no message.
 fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
-    let line = &*repaired(line);
+    let line = &*lenient::repaired(line);
     // Only legacy revisions have batches.
     if line.first() != Some(&b'[') || !requests.in_session() {
         return take_message(requests, line);
@@ -100,7 +99,7 @@ fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
 }
 
 fn take_message(requests: &InFlightRequests, line: &[u8]) -> bool {
-    match Incoming::parse(line) {
+    match lenient::parse(line) {
         Ok(Incoming::Response(response)) => take_response(requests, response),
         Ok(Incoming::Notification(notification)) => take_notification(requests, notification),
         // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
