@@ -6,6 +6,7 @@ use super::{
         MAX_CHAIN, MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS,
         MAX_WORK,
     },
+    patterns::UnsupportedPattern,
 };
 use serde_json::Value;
 use std::fmt;
@@ -34,14 +35,7 @@ pub enum SchemaFault {
     /// The schema has too many distinct regular expressions, or too long ones.
     Patterns,
     /// A regular expression cannot be compiled by the engine.
-    Pattern {
-        /// The keyword: `pattern` or `patternProperties`.
-        keyword: &'static str,
-        /// The regular expression, quoted.
-        pattern: String,
-        /// The place of the schema that has the keyword, as a JSON pointer.
-        place: String,
-    },
+    Pattern(UnsupportedPattern),
     /// A schema applies itself to the same value without end.
     Endless(String),
     /// The validation of one value could take more work than the limit.
@@ -95,10 +89,10 @@ impl fmt::Display for SchemaFault {
                      {MAX_PATTERN_BYTES} bytes of them"
                 )
             }
-            Self::Pattern { keyword, pattern, place } => write!(
+            Self::Pattern(pattern) => write!(
                 out,
-                "the regular expression {pattern} of `{keyword}` at `{place}` is not supported: it must be one \
-                 without look-around, back references and escapes such as \\Z, of at most 1 MiB when compiled"
+                "{pattern} cannot be used: it has a mistake, or look-around, back references or escapes such as \\Z, or \
+                 takes more than 1 MiB when compiled"
             ),
             Self::Endless(pointer) => {
                 write!(out, "the schema at `{pointer}` applies itself to the same value without end")

@@ -15,10 +15,12 @@ mod document;
 mod fault;
 mod keywords;
 mod limits;
+mod patterns;
 mod reference;
 mod work;
 
 pub use fault::SchemaFault;
+pub use patterns::UnsupportedPattern;
 
 use cost::Costs;
 use document::Document;
@@ -41,17 +43,47 @@ impl CompiledSchema {
     /// The schema is invalid, has an unsupported dialect, refers to another document, or could cost too much. The fault has a
     /// message for the schema's author.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
+        Self::compile_or_ignore(schema, false).map(|(compiled, _)| compiled)
+    }
+
+    /// Compiles a schema as [`compile`](Self::compile) does, but ignores regular expressions that are not supported, such as
+    /// those with look-around, and returns them. The compiled schema accepts all values that the schema accepts.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of `compile`; also a regular expression that cannot be ignored, because `not`, `if`, `oneOf` or
+    /// `maxContains` depends on it.
+    pub fn compile_lenient(schema: &Value) -> Result<(Self, Vec<UnsupportedPattern>), SchemaFault> {
+        Self::compile_or_ignore(schema, true)
+    }
+
+    fn compile_or_ignore(
+        schema: &Value,
+        is_lenient: bool,
+    ) -> Result<(Self, Vec<UnsupportedPattern>), SchemaFault> {
         // > Schemas **MUST** be valid according to their declared or default dialect
         let dialect = dialect::of(schema).map_err(SchemaFault::unsupported_dialect)?;
         document::check_size(schema)?;
         let mut document = Document::read(schema, dialect)?;
         let references = reference::resolve(&mut document)?;
         let mut costs = Costs::of(&document, &references)?;
-        let local = reference::rewrite(&document, &references)?;
-        let (validator, pattern_size) = build(&local, dialect, document.has_patterns())
-            .map_err(|fault| unsupported_pattern(&document).unwrap_or(fault))?;
+        let mut local = reference::rewrite(&document, &references)?;
+        let mut ignored = Vec::new();
+        let (validator, pattern_size) = match build(&local, dialect, document.has_patterns()) {
+            Ok(built) => built,
+            Err(fault) => {
+                let unsupported = patterns::unsupported(&document);
+                let Some(first) = unsupported.first() else { return Err(fault) };
+                if !is_lenient {
+                    return Err(SchemaFault::Pattern(first.describe(&document)));
+                }
+                patterns::ignore(&document, &references, &unsupported, &mut local)?;
+                ignored.extend(unsupported.iter().map(|one| one.describe(&document)));
+                build(&local, dialect, document.has_patterns())?
+            }
+        };
         costs.steps_per_byte = (pattern_size / PATTERN_BYTES_PER_STEP) as u64;
-        Ok(Self { validator, costs })
+        Ok((Self { validator, costs }, ignored))
     }
 
     /// Validates a value. Returns `None` if the value is valid, otherwise up to five faults as one sentence. A value that is
@@ -112,18 +144,7 @@ fn build(
     built
 }
 
-/// Returns the fault of the first regular expression that the engine cannot compile.
-fn unsupported_pattern(document: &Document<'_>) -> Option<SchemaFault> {
-    let is_unsupported =
-        |pattern: &str| build(&serde_json::json!({ "pattern": pattern }), document.draft, true).is_err();
-    let (node, keyword, pattern) = document.patterns().find(|(_, _, pattern)| is_unsupported(pattern))?;
-    let place = fault::short(&format!("#{}", document.pointer(node)));
-    Some(SchemaFault::Pattern { keyword, pattern: fault::quoted(pattern), place })
-}
-
 #[cfg(test)]
 mod generated;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod unsupported;

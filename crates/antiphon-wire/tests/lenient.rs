@@ -1,8 +1,9 @@
 //! Messages that are not quite those of the specification, as peers write them.
 
 use antiphon_wire::{
-    CallToolResult, ContentBlock, DiscoverResult, FormSchema, Incoming, InputRequest, ListPromptsResult,
-    ListResourcesResult, ListToolsResult, Outcome, Prompt, RequestId, Resource, Tool, lenient,
+    CallToolResult, ContentBlock, DiscoverResult, FormSchema, Implementation, Incoming, InputRequest,
+    ListPromptsResult, ListResourcesResult, ListToolsResult, Outcome, Prompt, RequestId, Resource,
+    ResourceTemplate, Tool, lenient,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
@@ -73,6 +74,10 @@ fn null_for_an_optional_array_or_object() {
     assert_eq!(written::<Prompt>(prompt), json!({"name": "p"}));
     let resource = r#"{"name":"r","uri":"x:y","icons":null,"annotations":null}"#;
     assert_eq!(written::<Resource>(resource), json!({"name": "r", "uri": "x:y"}));
+    let template = r#"{"name":"r","uriTemplate":"x:{y}","icons":null,"annotations":null,"_meta":null}"#;
+    assert_eq!(written::<ResourceTemplate>(template), json!({"name": "r", "uriTemplate": "x:{y}"}));
+    let server = r#"{"name":"s","version":"1","icons":null,"title":null}"#;
+    assert_eq!(written::<Implementation>(server), json!({"name": "s", "version": "1"}));
     let link = format!(r#"{{"type":"resource_link",{}"#, &resource[1..]);
     assert!(matches!(serde_json::from_str(&link).unwrap(), ContentBlock::ResourceLink(_)));
     let called: CallToolResult = serde_json::from_str(r#"{"content":null}"#).unwrap();

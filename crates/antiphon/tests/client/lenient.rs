@@ -122,6 +122,7 @@ async fn a_result_without_content_is_an_error() {
         (r#"{"jsonrpc":"2.0","id":ID,"result":{}}"#, "neither `content` nor `structuredContent`"),
         (r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete"}}"#, "neither `content` nor"),
         (r#"{"jsonrpc":"2.0","id":ID,"result":{"isError":true}}"#, "neither `content` nor"),
+        (r#"{"jsonrpc":"2.0","id":ID,"result":[]}"#, "neither `content` nor"),
         (r#"{"jsonrpc":"2.0","id":ID,"result":{"requestState":"foo"}}"#, "the form of an older draft"),
         (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":null}}"#, ""),
     ] {
