@@ -119,6 +119,8 @@ fn exact(document: &Document<'_>, references: &[Reference]) -> Vec<bool> {
 /// Returns `true` if the expression has no mistake: an engine with backtracking compiles it. Nothing is matched with it.
 fn is_regular_expression(pattern: &str) -> bool {
     let engine = jsonschema::PatternOptions::fancy_regex();
+    // Python's names of the beginning and the end, which ECMA-262 does not have.
+    let pattern = pattern.replace(r"\A", "^").replace(r"\Z", "$");
     jsonschema::options().offline().with_pattern_options(engine).build(&json!({ "pattern": pattern })).is_ok()
 }
 
@@ -197,6 +199,7 @@ mod tests {
             &[json!({"n": "a"})],
         );
         check(json!({"propertyNames": {"pattern": "a(?=b)"}}), &["#/propertyNames"], &[json!({"x": 1})], &[]);
+        check(json!({"items": {"pattern": r"\Aa\Z"}}), &["#/items"], &[json!(["b"])], &[]);
         check(
             json!({"anyOf": [{"pattern": r"(.)\1"}, {"type": "number"}]}),
             &["#/anyOf/0"],
