@@ -6,7 +6,6 @@ use super::{
         MAX_CHAIN, MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS,
         MAX_WORK,
     },
-    patterns::UnsupportedPattern,
 };
 use serde_json::Value;
 use std::fmt;
@@ -42,6 +41,25 @@ pub enum SchemaFault {
     Costly,
     /// The chain of schemas that apply one another is longer than the limit.
     Chain,
+}
+
+/// A regular expression of a schema that the engine does not support, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnsupportedPattern {
+    /// The keyword: `pattern` or `patternProperties`.
+    pub keyword: &'static str,
+    /// The regular expression, quoted, escaped and shortened.
+    pub pattern: String,
+    /// The schema that has the keyword, as a JSON pointer.
+    pub place: String,
+}
+
+impl fmt::Display for UnsupportedPattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keyword, pattern, place } = self;
+        write!(out, "the regular expression {pattern} of `{keyword}` at `{place}`")
+    }
 }
 
 impl SchemaFault {

@@ -17,15 +17,16 @@ mod keywords;
 mod limits;
 mod patterns;
 mod reference;
+mod validator;
 mod work;
 
-pub use fault::SchemaFault;
-pub use patterns::UnsupportedPattern;
+pub use fault::{SchemaFault, UnsupportedPattern};
 
 use cost::Costs;
 use document::Document;
-use limits::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP, PATTERN_SIZES};
+use limits::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP};
 use serde_json::Value;
+use validator::build;
 use work::Verdict;
 
 /// A compiled schema.
@@ -114,34 +115,6 @@ impl CompiledSchema {
         let faults: Vec<String> = self.validator.iter_errors(value).take(5).map(describe).collect();
         Some(faults.join("; "))
     }
-}
-
-/// Builds the validator. Returns it with the size limit of its regular expressions.
-fn build(
-    local: &Value,
-    dialect: jsonschema::Draft,
-    patterns: bool,
-) -> Result<(jsonschema::Validator, usize), SchemaFault> {
-    let with_size = |size| {
-        // The engine without backtracking, which supports neither look-around nor back references.
-        let patterns = jsonschema::PatternOptions::regex().size_limit(size).dfa_size_limit(size);
-        jsonschema::options()
-            .with_draft(dialect)
-            // > Implementations **MUST NOT** automatically dereference `$ref` values that resolve to a network URI.
-            .offline()
-            .with_pattern_options(patterns)
-            .build(local)
-            .map(|validator| (validator, size))
-            .map_err(|fault| SchemaFault::Invalid(fault::short(&fault.to_string())))
-    };
-    let [first, larger @ ..] = PATTERN_SIZES;
-    let mut built = with_size(first);
-    for size in larger.into_iter().filter(|_| patterns) {
-        if built.is_err() {
-            built = with_size(size);
-        }
-    }
-    built
 }
 
 #[cfg(test)]

@@ -1,35 +1,16 @@
 //! Regular expressions that the engine without backtracking does not support.
 
 use super::{
-    build,
     document::Document,
-    fault::{SchemaFault, quoted, short},
+    fault::{SchemaFault, UnsupportedPattern, quoted, short},
     keywords::Applied,
     reference::Reference,
+    validator::build,
 };
 use serde_json::{Map, Value, json};
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
-/// A regular expression of a schema that the engine does not support, with its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UnsupportedPattern {
-    /// The keyword: `pattern` or `patternProperties`.
-    pub keyword: &'static str,
-    /// The regular expression, quoted, escaped and shortened.
-    pub pattern: String,
-    /// The schema that has the keyword, as a JSON pointer.
-    pub place: String,
-}
-
-impl fmt::Display for UnsupportedPattern {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keyword, pattern, place } = self;
-        write!(out, "the regular expression {pattern} of `{keyword}` at `{place}`")
-    }
-}
-
-/// An occurrence of such an expression.
+/// An occurrence of an expression that the engine cannot compile.
 pub(super) struct Occurrence<'a> {
     node: usize,
     keyword: &'static str,

@@ -2,8 +2,7 @@
 
 use crate::{
     ErrorCode, ErrorObject, RequestId,
-    lenient::{is_empty_array, object_or_empty},
-    members::{Object, present, whole},
+    members::{Object, is_empty_array, object_or_empty, present, whole},
     tag::JsonRpc,
 };
 use serde::{Deserialize, Serialize};

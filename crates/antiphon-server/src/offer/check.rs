@@ -3,6 +3,8 @@
 use crate::BuildError;
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
+#[cfg(feature = "schema")]
+use antiphon_wire::escaped;
 use antiphon_wire::{CallToolResult, arguments::Rules};
 use serde_json::Value;
 
@@ -116,7 +118,7 @@ fn compiled(tool: &str, kind: &'static str, schema: &Value) -> Result<CompiledSc
         BuildError(format!("the {kind} schema of the tool `{tool}` cannot be used: {fault}"))
     })?;
     for pattern in ignored {
-        tracing::warn!(tool, schema = kind, %pattern, "a regular expression is ignored: look-around and back references are not supported");
+        tracing::warn!(tool, schema = kind, pattern = %escaped(&pattern), "a regular expression is ignored: look-around and back references are not supported");
     }
     Ok(compiled)
 }

@@ -2,8 +2,8 @@
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
 use crate::{
-    lenient::{object_or_empty, or_default},
-    members::{Members, Object, whole},
+    lenient::or_default,
+    members::{Members, Object, object_or_empty, whole},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};

@@ -1,7 +1,7 @@
 //! Members of another type than the specification's.
 
 use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 /// Reads a member that may be `null`, which counts as absent.
 pub(crate) fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
@@ -16,16 +16,6 @@ fn with_object(value: Value) -> Value {
         Value::Array(entries) if entries.is_empty() => Value::Object(Map::new()),
         other => other,
     }
-}
-
-/// Returns `true` for an array without entries.
-pub(crate) fn is_empty_array(value: &RawValue) -> bool {
-    value.get().starts_with('[') && serde_json::from_str::<[(); 0]>(value.get()).is_ok()
-}
-
-/// Returns the value, or an object without members in the place of an array without entries.
-pub(crate) fn object_or_empty(value: &RawValue) -> &RawValue {
-    if is_empty_array(value) { serde_json::from_str("{}").unwrap_or(value) } else { value }
 }
 
 /// Reads an object. An empty array is one without members.
