@@ -58,7 +58,7 @@ pub struct UnsupportedPattern {
 impl fmt::Display for UnsupportedPattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyword, pattern, place } = self;
-        write!(out, "the regular expression {pattern} of `{keyword}` at `{place}`")
+        write!(out, "the keyword `{keyword}` at `{place}` ({pattern})")
     }
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for SchemaFault {
             }
             Self::Pattern(pattern) => write!(
                 out,
-                "{pattern} cannot be used: it has a mistake, or look-around, back references or escapes such as \\Z, or \
+                "{pattern} cannot be used: the regular expression has a mistake, or look-around, back references or escapes such as \\Z, or \
                  takes more than 1 MiB when compiled"
             ),
             Self::Endless(pointer) => {

@@ -118,7 +118,7 @@ fn compiled(tool: &str, kind: &'static str, schema: &Value) -> Result<CompiledSc
         BuildError(format!("the {kind} schema of the tool `{tool}` cannot be used: {fault}"))
     })?;
     for pattern in ignored {
-        tracing::warn!(tool, schema = kind, pattern = %escaped(&pattern), "a regular expression is ignored: look-around and back references are not supported");
+        tracing::warn!(tool, schema = kind, ignored = %escaped(&pattern), "a regular expression is ignored: look-around and back references are not supported");
     }
     Ok(compiled)
 }

@@ -132,8 +132,13 @@ fn take_response(requests: &InFlightRequests, response: Response<'_>) {
                 Some(number) if requests.is_sent(&number) => number,
                 _ => id,
             };
-            if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) && requests.is_first_stray() {
-                tracing::warn!(id = %escaped(&id), "the server sent a response that no request waits for: ignored, as later ones");
+            if requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
+                return;
+            }
+            if requests.is_first_stray(&id) {
+                tracing::warn!(id = %escaped(&id), "the server sent a response to a request that was never made: ignored, as later ones");
+            } else {
+                tracing::debug!(id = %escaped(&id), "ignored a response, because no request waits for it");
             }
         }
         (None, Err(error)) => {
