@@ -446,14 +446,7 @@ impl<'de> Deserialize<'de> for InputRequests {
                     None => Ok(requests),
                 }
             }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<InputRequests, A::Error> {
-                // An object without members, as PHP writes it.
-                match seq.next_element::<de::IgnoredAny>()? {
-                    None => Ok(InputRequests::new()),
-                    Some(_) => Err(de::Error::invalid_type(de::Unexpected::Seq, &self)),
-                }
-            }
         }
-        deserializer.deserialize_any(MapVisitor)
+        deserializer.deserialize_map(MapVisitor)
     }
 }

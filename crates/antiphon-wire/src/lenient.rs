@@ -7,7 +7,7 @@
 //! | half of a surrogate pair in a text is U+FFFD | [`repaired`] | JavaScript servers that cut a text with `slice`: OpenClaw, technocore-chat |
 //! | an entry of a list that does not decode is left out | [`page`] | servers with one bad tool, seen with Claude Code, mastra, neuro-san and the MCP server of GitLab |
 //! | `null` for an optional array or object is absent | `or_default` | .NET and Java: data-api-builder, OpenLiberty, aj-mcp; the MCP server of Roblox Studio |
-//! | `[]` for an object without members | [`parse`] for `params` and `result`; `object_or_empty`, `members_or_empty`, `capabilities`, [`InputRequests`](crate::InputRequests) | PHP: aiquila, bricks-mcp, novamira, the MCP schema for PHP |
+//! | `[]` for an object without members | [`parse`] for `params` and `result`; `optional_object_or_empty`, `members_or_empty`, `capabilities` | PHP: aiquila, bricks-mcp, novamira, the MCP schema for PHP |
 //! | annotations and icons that do not decode are left out | `annotations`, `icons` | PHP (`[]`), texts in the place of booleans |
 //! | `sizes` of an icon as one text | `sizes` | servers of the drafts before 2025-11-25, GitHub Copilot's command line |
 //! | a content block that does not decode is a block of an unknown type | [`ContentBlock`](crate::ContentBlock) | servers with `null` for a required text |
@@ -19,7 +19,9 @@ mod members;
 mod surrogates;
 
 pub use entries::{LeftOut, LeftOutEntry, page};
-pub(crate) use members::{annotations, capabilities, icons, members_or_empty, or_default, sizes};
+pub(crate) use members::{
+    annotations, capabilities, icons, members_or_empty, optional_object_or_empty, or_default, sizes,
+};
 pub use surrogates::repaired;
 
 use crate::{Incoming, Unreadable};

@@ -3,6 +3,7 @@
 use crate::{
     CallToolResult, CreateTaskResult, InputRequests, Meta,
     foreign_text::escaped,
+    lenient::optional_object_or_empty,
     members::{Object, present},
     plain_text,
     tag::tag,
@@ -92,7 +93,7 @@ impl InputRequiredResult {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InputRequiredIn {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_object_or_empty")]
     input_requests: Option<InputRequests>,
     #[serde(default)]
     request_state: Option<String>,

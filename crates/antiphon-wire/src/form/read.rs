@@ -2,8 +2,8 @@
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
 use crate::{
-    lenient::or_default,
-    members::{Members, Object, object_or_empty, whole},
+    lenient::{optional_object_or_empty, or_default},
+    members::{Members, Object, whole},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -13,8 +13,8 @@ use std::{borrow::Cow, collections::HashSet};
 struct SchemaIn<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    properties: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "optional_object_or_empty")]
+    properties: Option<Members>,
     #[serde(default, deserialize_with = "or_default")]
     required: Vec<String>,
 }
@@ -26,11 +26,7 @@ pub(super) fn fields(text: &str) -> Result<(Vec<FormField>, Option<String>), Str
     if schema.kind != "object" {
         return Err(format!("the schema of a form has the type `object`, not `{}`", schema.kind));
     }
-    let properties: Members = match schema.properties {
-        Some(properties) => serde_json::from_str(object_or_empty(properties).get())
-            .map_err(|fault| format!("not the schema of a form: `properties`: {fault}"))?,
-        None => Members::default(),
-    };
+    let properties = schema.properties.unwrap_or_default();
     let names: HashSet<&str> = properties.0.iter().map(|(name, _)| name.as_str()).collect();
     let required: HashSet<&str> = schema.required.iter().map(String::as_str).collect();
     let mut beyond = schema

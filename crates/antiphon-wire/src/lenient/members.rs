@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
 use serde_json::{Map, Value};
+use std::{fmt, marker::PhantomData};
 
 /// Reads a member that may be `null`, which counts as absent.
 pub(crate) fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
@@ -16,6 +17,32 @@ fn with_object(value: Value) -> Value {
         Value::Array(entries) if entries.is_empty() => Value::Object(Map::new()),
         other => other,
     }
+}
+
+/// Reads an optional object. An array without entries is one without members.
+pub(crate) fn optional_object_or_empty<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    struct ObjectVisitor<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de> + Default> de::Visitor<'de> for ObjectVisitor<T> {
+        type Value = Option<T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
+            T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Some)
+        }
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut entries: A) -> Result<Option<T>, A::Error> {
+            match entries.next_element::<de::IgnoredAny>()? {
+                None => Ok(Some(T::default())),
+                Some(_) => Err(de::Error::invalid_type(de::Unexpected::Seq, &self)),
+            }
+        }
+        fn visit_unit<E>(self) -> Result<Option<T>, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(ObjectVisitor(PhantomData))
 }
 
 /// Reads an object. An empty array is one without members.
