@@ -231,8 +231,8 @@ impl ClientBuilder {
 
     /// Sets whether results of tools are compared with the tools' output schemas. Default: `true`, with the feature `schema`.
     ///
-    /// A tool of the latest list that declares an output schema has its results compared with it, and a
-    /// tool whose schema cannot be used is not called.
+    /// A tool of the latest list that declares an output schema has its results compared with it. If the schema cannot be used,
+    /// results are not checked, and one warning says why.
     ///
     /// > Clients **SHOULD** validate structured results against this schema.
     pub fn check_results(mut self, on: bool) -> Self {

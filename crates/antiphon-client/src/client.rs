@@ -309,7 +309,7 @@ impl Client {
         self.core().cache.clear();
     }
 
-    async fn list<P: DeserializeOwned, T>(
+    async fn list<P: DeserializeOwned, T: DeserializeOwned>(
         &self,
         method: &'static str,
         open: fn(P) -> (Vec<T>, Option<String>),

@@ -53,7 +53,7 @@
 //!
 //! With the feature `schema`, structured results are compared with the output schemas of their tools; without it they are
 //! not. Output schemas are of JSON Schema 2020-12 unless `$schema` names 2019-09 or draft 7, 6 or 4, and of bounded cost. No `$ref`
-//! is ever fetched: a tool whose output schema needs it is not called ([`RequestFault::UnusableOutputSchema`]).
+//! is ever fetched. Results of a tool whose output schema cannot be used are not checked, and one warning says why.
 //!
 //! # Tasks
 //!

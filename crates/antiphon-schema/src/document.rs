@@ -165,6 +165,28 @@ impl<'a> Document<'a> {
         steps.concat()
     }
 
+    /// Returns `true` if the enclosing schema may reject a value because the schema at `index` holds for it.
+    pub(super) fn decides_otherwise(&self, index: usize) -> bool {
+        let Some((parent, path)) = &self.nodes[index].parent else { return false };
+        match path.split('/').nth(1) {
+            Some("not" | "if" | "oneOf") => true,
+            Some("contains") => self.nodes[*parent].value.get("maxContains").is_some(),
+            _ => false,
+        }
+    }
+
+    /// Returns the regular expressions in the order of their schemas, each with its schema and its keyword.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = (usize, &'static str, &'a str)> {
+        let own = |(index, node): (usize, &Node<'a>)| {
+            let value: &'a Value = node.value;
+            let pattern = value.get("pattern").and_then(Value::as_str).map(|text| (index, "pattern", text));
+            let named = value.get("patternProperties").and_then(Value::as_object).into_iter();
+            let named = named.flat_map(|members| members.keys());
+            pattern.into_iter().chain(named.map(move |text| (index, "patternProperties", &**text)))
+        };
+        self.nodes.iter().enumerate().flat_map(own)
+    }
+
     fn open_all(&mut self) -> Result<(), SchemaFault> {
         while let Some(node) = self.nodes.get(self.opened) {
             let (index, value) = (self.opened, node.value);

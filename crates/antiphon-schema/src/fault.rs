@@ -33,12 +33,33 @@ pub enum SchemaFault {
     Many,
     /// The schema has too many distinct regular expressions, or too long ones.
     Patterns,
+    /// A regular expression cannot be compiled by the engine.
+    Pattern(UnsupportedPattern),
     /// A schema applies itself to the same value without end.
     Endless(String),
     /// The validation of one value could take more work than the limit.
     Costly,
     /// The chain of schemas that apply one another is longer than the limit.
     Chain,
+}
+
+/// A regular expression of a schema that the engine does not support, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnsupportedPattern {
+    /// The keyword: `pattern` or `patternProperties`.
+    pub keyword: &'static str,
+    /// The regular expression, quoted, escaped and shortened.
+    pub pattern: String,
+    /// The schema that has the keyword, as a JSON pointer.
+    pub place: String,
+}
+
+impl fmt::Display for UnsupportedPattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keyword, pattern, place } = self;
+        write!(out, "the keyword `{keyword}` at `{place}` ({pattern})")
+    }
 }
 
 impl SchemaFault {
@@ -86,6 +107,11 @@ impl fmt::Display for SchemaFault {
                      {MAX_PATTERN_BYTES} bytes of them"
                 )
             }
+            Self::Pattern(pattern) => write!(
+                out,
+                "{pattern} cannot be used: the regular expression has a mistake, or look-around, back references or escapes such as \\Z, or \
+                 takes more than 1 MiB when compiled"
+            ),
             Self::Endless(pointer) => {
                 write!(out, "the schema at `{pointer}` applies itself to the same value without end")
             }

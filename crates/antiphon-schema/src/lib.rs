@@ -15,15 +15,18 @@ mod document;
 mod fault;
 mod keywords;
 mod limits;
+mod patterns;
 mod reference;
+mod validator;
 mod work;
 
-pub use fault::SchemaFault;
+pub use fault::{SchemaFault, UnsupportedPattern};
 
 use cost::Costs;
 use document::Document;
-use limits::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP, PATTERN_SIZES};
+use limits::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP};
 use serde_json::Value;
+use validator::build;
 use work::Verdict;
 
 /// A compiled schema.
@@ -41,16 +44,47 @@ impl CompiledSchema {
     /// The schema is invalid, has an unsupported dialect, refers to another document, or could cost too much. The fault has a
     /// message for the schema's author.
     pub fn compile(schema: &Value) -> Result<Self, SchemaFault> {
+        Self::compile_or_ignore(schema, false).map(|(compiled, _)| compiled)
+    }
+
+    /// Compiles a schema as [`compile`](Self::compile) does, but ignores regular expressions that are not supported, such as
+    /// those with look-around, and returns them. The compiled schema accepts all values that the schema accepts.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of `compile`; also a regular expression that cannot be ignored, because `not`, `if`, `oneOf` or
+    /// `maxContains` depends on it.
+    pub fn compile_lenient(schema: &Value) -> Result<(Self, Vec<UnsupportedPattern>), SchemaFault> {
+        Self::compile_or_ignore(schema, true)
+    }
+
+    fn compile_or_ignore(
+        schema: &Value,
+        is_lenient: bool,
+    ) -> Result<(Self, Vec<UnsupportedPattern>), SchemaFault> {
         // > Schemas **MUST** be valid according to their declared or default dialect
         let dialect = dialect::of(schema).map_err(SchemaFault::unsupported_dialect)?;
         document::check_size(schema)?;
         let mut document = Document::read(schema, dialect)?;
         let references = reference::resolve(&mut document)?;
         let mut costs = Costs::of(&document, &references)?;
-        let local = reference::rewrite(&document, &references)?;
-        let (validator, pattern_size) = build(&local, dialect, document.has_patterns())?;
+        let mut local = reference::rewrite(&document, &references)?;
+        let mut ignored = Vec::new();
+        let (validator, pattern_size) = match build(&local, dialect, document.has_patterns()) {
+            Ok(built) => built,
+            Err(fault) => {
+                let unsupported = patterns::unsupported(&document);
+                let Some(first) = unsupported.first() else { return Err(fault) };
+                if !is_lenient {
+                    return Err(SchemaFault::Pattern(first.describe(&document)));
+                }
+                patterns::ignore(&document, &references, &unsupported, &mut local)?;
+                ignored.extend(unsupported.iter().map(|one| one.describe(&document)));
+                build(&local, dialect, document.has_patterns())?
+            }
+        };
         costs.steps_per_byte = (pattern_size / PATTERN_BYTES_PER_STEP) as u64;
-        Ok(Self { validator, costs })
+        Ok((Self { validator, costs }, ignored))
     }
 
     /// Validates a value. Returns `None` if the value is valid, otherwise up to five faults as one sentence. A value that is
@@ -81,34 +115,6 @@ impl CompiledSchema {
         let faults: Vec<String> = self.validator.iter_errors(value).take(5).map(describe).collect();
         Some(faults.join("; "))
     }
-}
-
-/// Builds the validator. Returns it with the size limit of its regular expressions.
-fn build(
-    local: &Value,
-    dialect: jsonschema::Draft,
-    patterns: bool,
-) -> Result<(jsonschema::Validator, usize), SchemaFault> {
-    let with_size = |size| {
-        // The engine without backtracking, which supports neither look-around nor back references.
-        let patterns = jsonschema::PatternOptions::regex().size_limit(size).dfa_size_limit(size);
-        jsonschema::options()
-            .with_draft(dialect)
-            // > Implementations **MUST NOT** automatically dereference `$ref` values that resolve to a network URI.
-            .offline()
-            .with_pattern_options(patterns)
-            .build(local)
-            .map(|validator| (validator, size))
-            .map_err(|fault| SchemaFault::Invalid(fault::short(&fault.to_string())))
-    };
-    let [first, larger @ ..] = PATTERN_SIZES;
-    let mut built = with_size(first);
-    for size in larger.into_iter().filter(|_| patterns) {
-        if built.is_err() {
-            built = with_size(size);
-        }
-    }
-    built
 }
 
 #[cfg(test)]

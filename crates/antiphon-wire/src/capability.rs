@@ -1,6 +1,6 @@
 //! The capabilities of client and server.
 
-use crate::members::Object;
+use crate::{lenient::capabilities, members::Object};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{self, IgnoredAny, value::MapAccessDeserializer},
@@ -275,7 +275,7 @@ impl<'de> Deserialize<'de> for DeclaredCapabilities {
 /// The capabilities that a server declares in `server/discover`. Every member is kept, known or unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ServerCapabilities(pub Map<String, Value>);
+pub struct ServerCapabilities(#[serde(deserialize_with = "capabilities")] pub Map<String, Value>);
 
 impl ServerCapabilities {
     /// Declares a capability without settings: `tools`, `prompts`, `resources` ...

@@ -1,6 +1,6 @@
 //! Content blocks; `type` selects the variant. Blocks of unknown types and unknown members are kept.
 
-use crate::{Annotations, Meta, ResourceContents, ResourceLink, members::present, tag};
+use crate::{Annotations, Meta, ResourceContents, ResourceLink, lenient::annotations, members::present, tag};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ pub enum ContentBlock {
     ResourceLink(Box<ResourceLink>),
     /// A resource with its contents (`resource`).
     Resource(Box<EmbeddedResource>),
-    /// A block of a type without a variant here, with all its members.
+    /// A block of a type without a variant here, or one that does not decode, with all its members.
     Other(Map<String, Value>),
 }
 
@@ -79,14 +79,44 @@ impl Serialize for ContentBlock {
 
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let members = Map::deserialize(deserializer)?;
-        match type_of(&members)? {
-            "text" => read(members).map(Self::Text),
-            "image" => read(members).map(Self::Image),
-            "audio" => read(members).map(Self::Audio),
-            "resource_link" => read(members).map(Self::ResourceLink),
-            "resource" => read(members).map(Self::Resource),
-            _ => Ok(Self::Other(members)),
+        let mut block = Value::Object(Map::deserialize(deserializer)?);
+        let known =
+            match block.get("type").and_then(Value::as_str) {
+                Some("text") => without_copy(&mut block, "text", |block: &mut TextContent| &mut block.text)
+                    .map(Self::Text),
+                Some("image") => without_copy(&mut block, "data", |block: &mut ImageContent| &mut block.data)
+                    .map(Self::Image),
+                Some("audio") => without_copy(&mut block, "data", |block: &mut AudioContent| &mut block.data)
+                    .map(Self::Audio),
+                Some("resource_link") => Box::deserialize(&block).ok().map(Self::ResourceLink),
+                Some("resource") => Box::deserialize(&block).ok().map(Self::Resource),
+                _ => None,
+            };
+        Ok(known.unwrap_or_else(|| match block {
+            Value::Object(members) => Self::Other(members),
+            _ => Self::Other(Map::new()),
+        }))
+    }
+}
+
+/// Reads a block whose member `large` is a text that is moved, not copied. A block that does not decode stays as it is.
+fn without_copy<T: de::DeserializeOwned>(
+    block: &mut Value,
+    large: &str,
+    place: impl Fn(&mut T) -> &mut String,
+) -> Option<T> {
+    let Some(Value::String(text)) = block.get_mut(large) else { return None };
+    let text = std::mem::take(text);
+    match T::deserialize(&*block) {
+        Ok(mut read) => {
+            *place(&mut read) = text;
+            Some(read)
+        }
+        Err(_) => {
+            if let Some(place) = block.get_mut(large) {
+                *place = Value::String(text);
+            }
+            None
         }
     }
 }
@@ -110,7 +140,7 @@ pub struct TextContent {
     /// The text.
     pub text: String,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +169,7 @@ pub struct ImageContent {
     /// The media type of the image.
     pub mime_type: String,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -175,7 +205,7 @@ pub struct AudioContent {
     /// The media type of the audio.
     pub mime_type: String,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -208,7 +238,7 @@ pub struct EmbeddedResource {
     /// The contents of the resource.
     pub resource: ResourceContents,
     /// The intended audience, the importance and the last change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! `server/discover`, and the caching hints that its result shares with other results.
 
-use crate::{Meta, ProtocolVersion, ServerCapabilities, tag::Complete};
+use crate::{Meta, ProtocolVersion, ServerCapabilities, lenient::or_default, tag::Complete};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -21,10 +21,10 @@ pub struct DiscoverResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The time for which the result may be cached, in milliseconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub ttl_ms: Ttl,
     /// The scope in which a cached result may be shared.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub cache_scope: CacheScope,
     /// Further metadata (`_meta`); contains the server's identity.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -48,6 +48,12 @@ impl RequestId {
         }
     }
 
+    /// Returns the number that this text writes, if the id is such a text: `"1"` is 1. A peer may repeat a number as text.
+    pub fn text_as_number(&self) -> Option<Self> {
+        let Repr::Text(text) = &self.0 else { return None };
+        text.parse::<u64>().ok().filter(|number| number.to_string() == **text).map(Self::from)
+    }
+
     /// Returns the id as a JSON value. Progress tokens are the same strings and integers.
     pub(crate) fn into_value(self) -> serde_json::Value {
         match self.0 {

@@ -1,5 +1,6 @@
 //! The identity of a client or a server, and icons.
 
+use crate::lenient::{icons, sizes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -22,7 +23,7 @@ pub struct Implementation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
     /// The icons of the implementation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
     /// Members this type does not name.
     #[serde(flatten)]
@@ -65,7 +66,7 @@ pub struct Icon {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The icon's sizes such as `48x48`, or `any`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "sizes", skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Vec<String>>,
     /// The background that the icon is drawn for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,10 @@ pub use task::{
 };
 pub use task_draft::{DraftTaskResult, TaskInputParams, with_related_task};
 
-use crate::{ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, ServerCapabilities};
+use crate::{
+    ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, ServerCapabilities,
+    lenient::or_default,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -57,7 +60,7 @@ pub struct InitializeResult {
     /// > disconnect.
     pub protocol_version: ProtocolVersion,
     /// The capabilities of the server.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub capabilities: ServerCapabilities,
     /// The server's name and version.
     pub server_info: Implementation,

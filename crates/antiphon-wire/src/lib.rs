@@ -16,6 +16,7 @@ pub mod header;
 mod id;
 mod implementation;
 mod legacy;
+pub mod lenient;
 mod members;
 mod message;
 mod meta;

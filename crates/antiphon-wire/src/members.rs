@@ -69,6 +69,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// Returns `true` for an array without entries.
+pub(crate) fn is_empty_array(value: &RawValue) -> bool {
+    value.get().starts_with('[') && serde_json::from_str::<[(); 0]>(value.get()).is_ok()
+}
+
+/// Returns the value, or an object without members in the place of an array without entries.
+pub(crate) fn object_or_empty(value: &RawValue) -> &RawValue {
+    if is_empty_array(value) { serde_json::from_str("{}").unwrap_or(value) } else { value }
+}
+
 /// Deserializes a member that is an object.
 pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     <Object<T>>::deserialize(deserializer).map(|Object(read)| read)

@@ -2,11 +2,11 @@
 
 use crate::{
     ErrorCode, ErrorObject, RequestId,
-    members::{Object, present},
+    members::{Object, is_empty_array, object_or_empty, present, whole},
     tag::JsonRpc,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Number, value::RawValue};
 use std::borrow::Cow;
 
 /// The maximum nesting depth of arrays and objects in a message.
@@ -101,8 +101,17 @@ impl<'a> Incoming<'a> {
     /// is neither a string nor an integer, `params` that are no object, a double member, or nesting beyond
     /// [`MAX_DEPTH`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Unreadable> {
-        let envelope = read_envelope(bytes)?;
-        let id = read_id(&envelope)?;
+        Self::read(bytes, false)
+    }
+
+    /// Reads one message, strictly or as a client.
+    pub(crate) fn read(bytes: &'a [u8], is_lenient: bool) -> Result<Self, Unreadable> {
+        let mut envelope = read_envelope(bytes)?;
+        if is_lenient {
+            envelope.params = envelope.params.filter(|params| !is_empty_array(params));
+            envelope.result = envelope.result.map(object_or_empty);
+        }
+        let id = read_id(&envelope, is_lenient)?;
         if envelope.jsonrpc.is_none_or(|raw| serde_json::from_str::<JsonRpc>(raw.get()).is_err()) {
             return Err(invalid(id, "`jsonrpc` must be \"2.0\""));
         }
@@ -144,15 +153,25 @@ fn invalid(id: Option<RequestId>, message: impl Into<String>) -> Unreadable {
     Unreadable::new(id, ErrorCode::INVALID_REQUEST, message)
 }
 
-fn read_id(envelope: &Envelope<'_>) -> Result<Option<RequestId>, Unreadable> {
+fn read_id(envelope: &Envelope<'_>, is_lenient: bool) -> Result<Option<RequestId>, Unreadable> {
     let Some(raw) = envelope.id else { return Ok(None) };
     // Base JSON-RPC writes `null` where the id of the failed request could not be read. Many servers do.
     if raw.get() == "null" && envelope.method.is_none() && envelope.error.is_some() {
         return Ok(None);
     }
     // > Unlike base JSON-RPC, the ID **MUST NOT** be `null`.
-    let id = serde_json::from_str(raw.get());
+    let id = serde_json::from_str(raw.get()).or_else(|fault| match whole_id(raw) {
+        // A response repeats an id. A request chooses one.
+        Some(id) if is_lenient && envelope.method.is_none() => Ok(id),
+        _ => Err(fault),
+    });
     id.map(Some).map_err(|_| invalid(None, "`id` must be a string or an integer"))
+}
+
+/// Returns the whole number that is written as a float.
+fn whole_id(raw: &RawValue) -> Option<RequestId> {
+    let number: Number = serde_json::from_str(raw.get()).ok()?;
+    whole(&number).map(RequestId::from)
 }
 
 fn read_error(error: &RawValue, id: &Option<RequestId>) -> Result<ErrorObject, Unreadable> {

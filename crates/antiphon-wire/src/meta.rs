@@ -2,7 +2,7 @@
 
 use crate::{
     AskSupport, ClientCapabilities, Implementation, ProtocolVersion, RequestId,
-    capability::DeclaredCapabilities, members::Object,
+    capability::DeclaredCapabilities, lenient::members_or_empty, members::Object,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, value::RawValue};
@@ -31,7 +31,7 @@ pub mod keys {
 /// A `_meta` object. Every member is kept, also an unknown one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Meta(pub Map<String, Value>);
+pub struct Meta(#[serde(deserialize_with = "members_or_empty")] pub Map<String, Value>);
 
 impl Meta {
     /// Returns the three members that a client sends with every request.

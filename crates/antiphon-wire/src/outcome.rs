@@ -1,7 +1,12 @@
 //! The kind of a result. `resultType` determines the kind before any other member of the result is read.
 
 use crate::{
-    CreateTaskResult, InputRequests, Meta, foreign_text::escaped, members::Object, plain_text, tag::tag,
+    CallToolResult, CreateTaskResult, InputRequests, Meta,
+    foreign_text::escaped,
+    lenient::optional_object_or_empty,
+    members::{Object, present},
+    plain_text,
+    tag::tag,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -88,7 +93,7 @@ impl InputRequiredResult {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InputRequiredIn {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_object_or_empty")]
     input_requests: Option<InputRequests>,
     #[serde(default)]
     request_state: Option<String>,
@@ -116,8 +121,11 @@ pub enum OutcomeFault {
     ///
     /// > A `resultType` of any value unrecognized by the client **MUST** be considered invalid.
     UnknownResultType(String),
-    /// The member `inputRequests` in a result whose `resultType` is not `input_required`.
+    /// The member `inputRequests` in a result without `resultType`, or `requestState` and no result: the form of a draft before
+    /// 2026-07-28.
     AsksWithoutResultType,
+    /// A result of `tools/call` with neither `content` nor `structuredContent`.
+    NoContent,
     /// An `input_required` result with neither asks nor state.
     NeitherAskNorState,
     /// A task of an earlier revision in the place of the result: there is a member `task` and no result.
@@ -136,8 +144,9 @@ impl fmt::Display for OutcomeFault {
                 write!(f, "the result has the unknown resultType {:?}", escaped(name))
             }
             Self::AsksWithoutResultType => {
-                f.write_str("the result has inputRequests but is not `input_required`")
+                f.write_str("the result has inputRequests but is not `input_required`, or has a requestState and no content: the form of an older draft")
             }
+            Self::NoContent => f.write_str("the result of the tool has neither `content` nor `structuredContent`"),
             Self::NeitherAskNorState => NeitherAskNorState.fmt(f),
             Self::Task { id: Some(id) } => write!(f, "the result is a task, with the id {:?}", escaped(id)),
             Self::Task { id: None } => f.write_str("the result is a task, without an id"),
@@ -164,7 +173,11 @@ struct Head<'a> {
     input_requests: Option<IgnoredAny>,
     #[serde(borrow, default)]
     task: Option<&'a RawValue>,
+    #[serde(default)]
+    request_state: Option<IgnoredAny>,
     // The results of tools, prompts and resources.
+    #[serde(default, deserialize_with = "present")]
+    structured_content: Option<IgnoredAny>,
     #[serde(default)]
     content: Option<IgnoredAny>,
     #[serde(default)]
@@ -181,6 +194,11 @@ struct TaskIn {
 }
 
 impl Head<'_> {
+    /// Returns `true` if the result has no content of a tool, a prompt or a resource.
+    fn is_without_content(&self) -> bool {
+        [self.content, self.structured_content, self.messages, self.contents].iter().all(Option::is_none)
+    }
+
     /// Returns the id of the task that is in the place of the result, if there is one.
     fn task_without_result(&self) -> Option<String> {
         if self.content.is_some() || self.messages.is_some() || self.contents.is_some() {
@@ -202,6 +220,9 @@ impl<T: DeserializeOwned> Outcome<T> {
         match head.result_type.as_deref() {
             // > clients **MUST** treat an absent `resultType` as `"complete"`
             None if head.input_requests.is_some() => Err(OutcomeFault::AsksWithoutResultType),
+            None if head.request_state.is_some() && head.is_without_content() => {
+                Err(OutcomeFault::AsksWithoutResultType)
+            }
             // Without this check the task is lost, because most members of a result may be absent.
             None | Some("complete") => match head.task_without_result() {
                 Some(id) => Err(OutcomeFault::Task { id: Some(id) }),
@@ -221,6 +242,30 @@ impl<T: DeserializeOwned> Outcome<T> {
             }
             Some(other) => Err(OutcomeFault::UnknownResultType(other.to_owned())),
         }
+    }
+}
+
+impl Outcome<CallToolResult> {
+    /// Reads the `result` of a response to `tools/call`, which has `content` or `structuredContent`. A `content` that is `null`
+    /// is empty.
+    ///
+    /// # Errors
+    /// Returns an [`OutcomeFault`] that describes the fault of the result.
+    pub fn read_tool(result: &RawValue) -> Result<Self, OutcomeFault> {
+        #[derive(Deserialize)]
+        struct Content {
+            #[serde(default, deserialize_with = "present")]
+            content: Option<IgnoredAny>,
+        }
+        let outcome = Self::read(result)?;
+        if let Self::Complete(read) = &outcome
+            && read.content.is_empty()
+            && read.structured_content.is_none()
+            && serde_json::from_str::<Content>(result.get()).is_ok_and(|read| read.content.is_none())
+        {
+            return Err(OutcomeFault::NoContent);
+        }
+        Ok(outcome)
     }
 }
 

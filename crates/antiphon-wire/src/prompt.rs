@@ -1,6 +1,10 @@
 //! Prompts: the list, and one prompt with its messages.
 
-use crate::{CacheScope, ContentBlock, Icon, InputResponses, Meta, Role, Ttl, tag::Complete};
+use crate::{
+    CacheScope, ContentBlock, Icon, InputResponses, Meta, Role, Ttl,
+    lenient::{icons, or_default},
+    tag::Complete,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
@@ -18,10 +22,10 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The arguments of the prompt.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// The icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -92,10 +96,10 @@ pub struct ListPromptsResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub ttl_ms: Ttl,
     /// The scope in which a cached result may be shared.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub cache_scope: CacheScope,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

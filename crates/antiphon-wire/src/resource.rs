@@ -1,7 +1,10 @@
 //! Resources, their contents, and templates of resources.
 
 use crate::{
-    Annotations, CacheScope, Icon, InputResponses, Meta, Ttl, members::optional_whole, tag::Complete,
+    Annotations, CacheScope, Icon, InputResponses, Meta, Ttl,
+    lenient::{annotations, icons, or_default},
+    members::optional_whole,
+    tag::Complete,
     tag::Link,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -27,13 +30,13 @@ pub struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The audience and the importance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The size in bytes, before any encoding.
     #[serde(default, deserialize_with = "optional_whole", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// The icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -97,10 +100,10 @@ pub struct ResourceTemplate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The audience and the importance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -141,10 +144,10 @@ pub struct ListResourcesResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub ttl_ms: Ttl,
     /// The scope in which a cached result may be shared.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub cache_scope: CacheScope,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -183,10 +186,10 @@ pub struct ListResourceTemplatesResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub ttl_ms: Ttl,
     /// The scope in which a cached result may be shared.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub cache_scope: CacheScope,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -247,10 +250,10 @@ pub struct ReadResourceResult {
     /// The contents. A directory, for example, has several.
     pub contents: Vec<ResourceContents>,
     /// The time for which the result may be cached.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub ttl_ms: Ttl,
     /// The scope in which a cached result may be shared.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub cache_scope: CacheScope,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

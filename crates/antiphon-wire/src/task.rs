@@ -2,6 +2,7 @@
 
 use crate::{
     ErrorObject, InputRequests, InputResponses, Meta,
+    lenient::optional_object_or_empty,
     members::{Object, optional_whole},
     tag::{Complete, tag},
 };
@@ -157,7 +158,7 @@ struct TaskIn {
     ttl_ms: Option<u64>,
     #[serde(default, deserialize_with = "optional_whole")]
     poll_interval_ms: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_object_or_empty")]
     input_requests: Option<InputRequests>,
     #[serde(default)]
     result: Option<Box<RawValue>>,

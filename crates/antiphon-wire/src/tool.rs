@@ -1,7 +1,9 @@
 //! Tools: the list, and the call of one tool.
 
 use crate::{
-    CacheScope, ContentBlock, Icon, InputResponses, Meta, TaskMetadata, TaskSupport, Ttl, members::present,
+    CacheScope, ContentBlock, Icon, InputResponses, Meta, TaskMetadata, TaskSupport, Ttl,
+    lenient::{annotations, icons, or_default},
+    members::present,
     tag::Complete,
 };
 use serde::{Deserialize, Serialize};
@@ -71,10 +73,10 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<JsonSchema>,
     /// Hints about the behaviour of the tool. Untrusted unless the server is trusted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
     /// The icons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -176,10 +178,10 @@ pub struct ListToolsResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub ttl_ms: Ttl,
     /// The scope in which a cached result may be shared.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub cache_scope: CacheScope,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -244,7 +246,7 @@ pub struct CallToolResult {
     #[serde(default)]
     pub result_type: Complete,
     /// The result, as content blocks.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<ContentBlock>,
     /// The result, as structured data.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ mod modelled;
 
 mod envelope;
 mod examples;
+mod lenient;
 mod lossless;
 mod outcome;
 mod param_headers;

@@ -100,7 +100,7 @@ impl Legs<'_> {
         spec: &mut RequestSpec<'_>,
     ) -> Result<Leg<T>, RequestFault> {
         let mut tool = self.tools.known_tool(call.name());
-        spec.headers = self.tools.prepare(call.name(), call.arguments(), tool.as_deref())?;
+        spec.headers = self.tools.prepare(call.arguments(), tool.as_deref())?;
         let mut sent = self.send(call, with, spec, true).await;
         if sent.is_refused_in_draft() {
             // The tool has no tasks. The server did nothing, so answers and state may be sent again.
@@ -116,7 +116,7 @@ impl Legs<'_> {
             && let Some(now) = self.tools.relisted_tool(call.name()).await
             && (is_mismatch || now.task_support() == Some(TaskSupport::Required))
         {
-            spec.headers = self.tools.prepare(call.name(), call.arguments(), Some(&now))?;
+            spec.headers = self.tools.prepare(call.arguments(), Some(&now))?;
             sent = self.send(call, with, spec, true).await;
             tool = Some(now);
         }

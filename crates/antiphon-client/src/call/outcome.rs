@@ -106,7 +106,13 @@ pub(crate) enum Leg<T> {
 
 impl<T: DeserializeOwned> Leg<T> {
     fn read(result: &RawValue) -> Result<Self, OutcomeFault> {
-        match Outcome::read(result)? {
+        Self::of(Outcome::read(result)?)
+    }
+}
+
+impl<T> Leg<T> {
+    fn of(outcome: Outcome<T>) -> Result<Self, OutcomeFault> {
+        match outcome {
             Outcome::Complete(result) => Ok(Self::Complete(result)),
             Outcome::InputRequired(result) => Ok(Self::InputRequired(result)),
             Outcome::Task(created) => Ok(Self::Task(created, TaskForm::Extension)),
@@ -114,9 +120,7 @@ impl<T: DeserializeOwned> Leg<T> {
             _ => Err(OutcomeFault::UnknownResultType("one of a newer version".into())),
         }
     }
-}
 
-impl<T> Leg<T> {
     fn map<U>(self, name: impl FnOnce(T) -> U) -> Leg<U> {
         match self {
             Self::Complete(result) => Leg::Complete(name(result)),
@@ -138,7 +142,7 @@ pub(crate) trait Final: Sized + Send {
 
 impl Final for CallToolResult {
     fn read(_: CallKind, result: &RawValue) -> Result<Leg<Self>, OutcomeFault> {
-        Leg::read(result)
+        Leg::of(Outcome::read_tool(result)?)
     }
 
     fn of_tool(&self) -> Option<&CallToolResult> {
@@ -161,7 +165,7 @@ impl Final for ReadResourceResult {
 impl Final for Finished {
     fn read(called: CallKind, result: &RawValue) -> Result<Leg<Self>, OutcomeFault> {
         match called {
-            CallKind::Tool => Leg::read(result).map(|leg| leg.map(Self::Tool)),
+            CallKind::Tool => CallToolResult::read(called, result).map(|leg| leg.map(Self::Tool)),
             CallKind::Prompt => Leg::read(result).map(|leg| leg.map(Self::Prompt)),
             CallKind::Resource => Leg::read(result).map(|leg| leg.map(Self::Resource)),
         }

@@ -9,7 +9,9 @@ use crate::{
     session::connection::Connection,
 };
 use antiphon_wire::{
-    ErrorCode, OutcomeFault, PageParams, RequestId, escaped, method::TASKS_LIST, write_request,
+    ErrorCode, ForeignText, OutcomeFault, PageParams, RequestId, escaped, lenient,
+    method::{self, TASKS_LIST},
+    write_request,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -43,7 +45,7 @@ impl ServerLists {
     ///
     /// > If a cursor becomes invalid (e.g., the server returns an error for a previously valid cursor), the client
     /// > **SHOULD** discard all cached pages and re-fetch from the beginning.
-    pub(crate) async fn pages<P: DeserializeOwned, T>(
+    pub(crate) async fn pages<P: DeserializeOwned, T: DeserializeOwned>(
         &self,
         method: &'static str,
         from: Source,
@@ -59,7 +61,7 @@ impl ServerLists {
         }
     }
 
-    async fn pages_once<P: DeserializeOwned, T>(
+    async fn pages_once<P: DeserializeOwned, T: DeserializeOwned>(
         &self,
         method: &'static str,
         from: Source,
@@ -71,8 +73,9 @@ impl ServerLists {
             let key = Key::Page(method, cursor.clone());
             let write =
                 |id: &RequestId, meta| write_request(id, method, &PageParams::new(meta, cursor.clone()));
+            let decode = |page: &RawValue, is_new: bool| read_page::<P, T>(method, page, is_new);
             let page: FetchedResult<P> =
-                self.fetch(key, from, method, &write).await.map_err(|fault| match &fault {
+                self.fetch_with(key, from, method, &write, decode).await.map_err(|fault| match &fault {
                     // > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
                     RequestFault::Server(error)
                         if cursor.is_some() && error.code == ErrorCode::INVALID_PARAMS =>
@@ -105,10 +108,26 @@ impl ServerLists {
         method: &'static str,
         write: &BodyWriter<'_>,
     ) -> Result<FetchedResult<T>, RequestFault> {
+        self.fetch_with(key, from, method, write, |result, _| read(result)).await
+    }
+
+    /// The same with another reader, whose second argument is `true` if the result is from the server.
+    async fn fetch_with<T>(
+        &self,
+        key: Key,
+        from: Source,
+        method: &'static str,
+        write: &BodyWriter<'_>,
+        read: impl Fn(&RawValue, bool) -> Result<T, RequestFault>,
+    ) -> Result<FetchedResult<T>, RequestFault> {
         if from == Source::Either
             && let Some(kept) = self.cache().get(&key)
         {
-            return Ok(FetchedResult { result: read(&kept)?, fetched: false, bytes: kept.get().len() });
+            return Ok(FetchedResult {
+                result: read(&kept, false)?,
+                fetched: false,
+                bytes: kept.get().len(),
+            });
         }
         let asked = self.cache().generation(&key);
         let core = &self.connection.core;
@@ -118,7 +137,7 @@ impl ServerLists {
             ..RequestSpec::single(method, core.bounds.leg_timeout)
         };
         let text = self.connection.request(&spec, write).await?;
-        let result = read(&text)?;
+        let result = read(&text, true)?;
         self.cache().put(key, asked, &text);
         Ok(FetchedResult { result, fetched: true, bytes: text.get().len() })
     }
@@ -161,10 +180,36 @@ impl PageFault {
     }
 }
 
+/// Reads a page. Entries that do not decode are left out, with a warning if the page is new.
+fn read_page<P: DeserializeOwned, T: DeserializeOwned>(
+    method: &str,
+    page: &RawValue,
+    is_new: bool,
+) -> Result<P, RequestFault> {
+    let list = match method {
+        method::RESOURCE_TEMPLATES_LIST => "resourceTemplates",
+        other => other.strip_suffix("/list").unwrap_or(other),
+    };
+    let (page, left_out) = lenient::page::<P, T>(page, list).map_err(malformed)?;
+    let others = left_out.count - left_out.first.len();
+    for entry in left_out.first.into_iter().filter(|_| is_new) {
+        let (index, reason) = (entry.index, ForeignText::new(entry.reason));
+        let name = ForeignText::new(entry.name.unwrap_or_default());
+        tracing::warn!(list, %name, index, %reason, "an entry of the server's list is left out");
+    }
+    if is_new && others > 0 {
+        tracing::warn!(list, others, "other entries of the server's list are left out");
+    }
+    Ok(page)
+}
+
+fn malformed(fault: serde_json::Error) -> RequestFault {
+    RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None }
+}
+
 /// Reads the result of a request that asks nothing.
 ///
 /// > Servers **MUST NOT** send `InputRequiredResult` responses on any other client requests.
 pub(crate) fn read<T: DeserializeOwned>(result: &RawValue) -> Result<T, RequestFault> {
-    serde_json::from_str(result.get())
-        .map_err(|fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None })
+    serde_json::from_str(result.get()).map_err(malformed)
 }

@@ -8,8 +8,8 @@ use crate::{
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
-    CallToolResult, JsonSchema, ListToolsResult, TaskSupport, Tool, escaped, header::params::ParamHeaders,
-    method,
+    CallToolResult, ForeignText, JsonSchema, ListToolsResult, TaskSupport, Tool, escaped,
+    header::params::ParamHeaders, method,
 };
 use serde_json::{Value, value::RawValue};
 use std::{
@@ -53,7 +53,7 @@ impl KnownTool {
 #[derive(Debug)]
 struct Output {
     schema: JsonSchema,
-    compiled: OnceLock<Result<CompiledSchema, String>>,
+    compiled: OnceLock<Option<CompiledSchema>>,
 }
 
 /// The place of the validator in a build without feature `schema`: every structured result fits.
@@ -73,19 +73,29 @@ impl CompiledSchema {
 }
 
 impl Output {
-    fn compiled(&self) -> Result<&CompiledSchema, String> {
-        let compile = || CompiledSchema::compile(&self.schema.to_value()).map_err(|fault| fault.to_string());
-        self.compiled.get_or_init(compile).as_ref().map_err(Clone::clone)
+    /// The compiled schema; none if it cannot be used, which is logged once.
+    ///
+    /// > Schemas that fail to validate due to an unresolved external `$ref` **SHOULD** be rejected rather than silently
+    /// > treated as permissive.
+    ///
+    /// The schema is rejected, but not the tool: a result that was not checked is better than a tool that cannot be called.
+    fn compiled(&self, tool: &str) -> Option<&CompiledSchema> {
+        let compile = || match CompiledSchema::compile(&self.schema.to_value()) {
+            Ok(compiled) => Some(compiled),
+            Err(reason) => {
+                let reason = ForeignText::new(reason.to_string());
+                tracing::warn!(tool = %escaped(tool), %reason, "an output schema cannot be used: results are not checked");
+                None
+            }
+        };
+        self.compiled.get_or_init(compile).as_ref()
     }
 
     /// The faults of a result, if it has any.
     ///
     /// > Servers **MUST** provide structured results that conform to this schema.
-    fn faults(&self, result: &CallToolResult) -> Option<String> {
-        let compiled = match self.compiled() {
-            Ok(compiled) => compiled,
-            Err(reason) => return Some(format!("its schema cannot be used: {reason}")),
-        };
+    fn faults(&self, tool: &str, result: &CallToolResult) -> Option<String> {
+        let compiled = self.compiled(tool)?;
         match &result.structured_content {
             None => Some("it has no structuredContent".into()),
             Some(content) => compiled.faults(content),
@@ -196,23 +206,12 @@ impl ServerTools {
     /// The headers that repeat arguments of this call.
     ///
     /// > conforming clients **MUST** mirror the designated parameter values into HTTP headers.
-    ///
-    /// A tool whose output schema cannot be used is not called at all: its result could not be trusted.
-    ///
-    /// > Schemas that fail to validate due to an unresolved external `$ref` **SHOULD** be rejected rather than silently
-    /// > treated as permissive.
     pub(crate) fn prepare(
         &self,
-        name: &str,
         arguments: Option<&RawValue>,
         tool: Option<&KnownTool>,
     ) -> Result<Vec<(String, String)>, RequestFault> {
         let Some(tool) = tool else { return Ok(Vec::new()) };
-        if let Some(output) = tool.output.as_ref().filter(|_| self.checks_output)
-            && let Err(reason) = output.compiled()
-        {
-            return Err(RequestFault::UnusableOutputSchema { tool: name.to_owned(), reason });
-        }
         let (Some(headers), Some(arguments)) = (&tool.headers, arguments) else {
             return Ok(Vec::new());
         };
@@ -235,11 +234,11 @@ impl ServerTools {
         if result.failed() || !self.checks_output {
             return Ok(());
         }
-        let Some(mut faults) = output.faults(result) else { return Ok(()) };
+        let Some(mut faults) = output.faults(name, result) else { return Ok(()) };
         if let Some(now) = self.relisted_tool(name).await {
             match &now.output {
                 Some(now) if now.schema.text() == output.schema.text() => {}
-                now => match now.as_ref().and_then(|now| now.faults(result)) {
+                now => match now.as_ref().and_then(|now| now.faults(name, result)) {
                     Some(still) => faults = still,
                     None => return Ok(()),
                 },

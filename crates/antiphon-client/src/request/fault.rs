@@ -69,15 +69,6 @@ pub enum RequestFault {
         /// The unchanged result. Do not rely on its content.
         result: Box<CallToolResult>,
     },
-    /// The server declares an output schema for the tool that cannot be used here, for example because it refers to
-    /// another document: the server's fault. The tool was not called, as its result could not be checked;
-    /// [`check_results(false)`](crate::ClientBuilder::check_results) calls such tools all the same.
-    UnusableOutputSchema {
-        /// The tool.
-        tool: String,
-        /// The fault of the schema.
-        reason: String,
-    },
     /// No response arrived in time; the request was cancelled. The value is the limit that was exceeded: that of one request, or
     /// its maximum if progress extends it.
     Timeout(Duration),
@@ -262,12 +253,6 @@ impl fmt::Display for RequestFault {
                     escaped(faults).limit(LONG_TEXT)
                 )
             }
-            Self::UnusableOutputSchema { tool, reason } => write!(
-                f,
-                "nothing was sent: the output schema of `{}` cannot be used ({}); `check_results(false)` calls the tool without it",
-                escaped(tool),
-                escaped(reason).limit(LONG_TEXT)
-            ),
             Self::Timeout(limit) => {
                 write!(
                     f,

@@ -2,7 +2,7 @@
 
 use crate::transport::{IncomingNotification, OutgoingRequest, ServerReply, TransportError};
 #[cfg(feature = "http")]
-use antiphon_wire::Incoming;
+use antiphon_wire::{Incoming, lenient};
 use antiphon_wire::{ProtocolVersion, RequestId};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
@@ -129,6 +129,12 @@ pub(crate) fn messages(text: &[u8]) -> Vec<&[u8]> {
     }
 }
 
+/// Returns `true` if a response with this id belongs to the request `asked`, also if its server repeats the number as text.
+#[cfg(feature = "http")]
+pub(crate) fn answers(answered: &RequestId, asked: &RequestId) -> bool {
+    answered == asked || answered.text_as_number().as_ref() == Some(asked)
+}
+
 /// Sorts the messages on the stream of the request `id`, or of no request: returns the response, and passes on the rest.
 #[cfg(feature = "http")]
 pub(crate) fn sort(
@@ -137,12 +143,12 @@ pub(crate) fn sort(
     on_message: &mut (dyn FnMut(ServerMessage) + Send),
 ) -> Result<Option<ServerReply>, antiphon_wire::Unreadable> {
     let mut reply = None;
-    for message in messages(text) {
-        match Incoming::parse(message)? {
+    for message in messages(&lenient::repaired(text)) {
+        match lenient::parse(message)? {
             Incoming::Notification(notification) => on_message(notification.into()),
             Incoming::Request(request) => on_message(request.into()),
             Incoming::Response(response)
-                if id.is_some() && response.id.as_ref().is_none_or(|of| Some(of) == id) =>
+                if id.is_some_and(|asked| response.id.as_ref().is_none_or(|of| answers(of, asked))) =>
             {
                 reply = Some(response.outcome.map(ToOwned::to_owned));
             }

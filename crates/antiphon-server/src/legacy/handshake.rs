@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 #[serde(rename_all = "camelCase")]
 struct Initialize<'a> {
     protocol_version: String,
-    #[serde(default)]
-    capabilities: ClientCapabilities,
+    #[serde(borrow, default)]
+    capabilities: Option<&'a RawValue>,
     #[serde(borrow, default)]
     client_info: Option<&'a RawValue>,
 }
@@ -57,6 +57,10 @@ impl Server {
     ) -> Result<(Session, ReplyMessage), SessionRefused> {
         let text = request.params.ok_or_else(|| ErrorObject::invalid_params("params is missing"))?;
         let initialize: Initialize<'_> = read_object(text, "params")?;
+        let capabilities = match initialize.capabilities {
+            Some(capabilities) => read_object(capabilities, "params.capabilities")?,
+            None => ClientCapabilities::default(),
+        };
         // > If the server supports the requested protocol version, it **MUST** respond with the same version. Otherwise,
         // > the server **MUST** respond with another protocol version it supports. This **SHOULD** be the *latest* version
         // > supported by the server.
@@ -64,7 +68,7 @@ impl Server {
             ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
         let opened = self.admit_session(caller)?;
         let client_info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
-        let session = self.session(version, &initialize.capabilities, client_info, Some(opened));
+        let session = self.session(version, &capabilities, client_info, Some(opened));
         let registry = self.0.registry.load();
         let result = registry.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {

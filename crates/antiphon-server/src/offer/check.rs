@@ -3,6 +3,8 @@
 use crate::BuildError;
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
+#[cfg(feature = "schema")]
+use antiphon_wire::escaped;
 use antiphon_wire::{CallToolResult, arguments::Rules};
 use serde_json::Value;
 
@@ -39,10 +41,7 @@ impl InputCheck {
 
     #[cfg(feature = "schema")]
     fn validated(tool: &str, schema: &Value, _: &str) -> Result<Self, BuildError> {
-        let compiled = CompiledSchema::compile(schema).map_err(|fault| {
-            BuildError(format!("the input schema of the tool `{tool}` is not valid: {fault}"))
-        })?;
-        Ok(Self::Schema(Box::new(compiled)))
+        compiled(tool, "input", schema).map(|compiled| Self::Schema(Box::new(compiled)))
     }
 
     #[cfg(not(feature = "schema"))]
@@ -81,10 +80,7 @@ impl OutputCheck {
         #[cfg(feature = "schema")]
         {
             let _ = origin;
-            let schema = CompiledSchema::compile(schema).map_err(|fault| {
-                BuildError(format!("the output schema of the tool `{tool}` is not valid: {fault}"))
-            })?;
-            Ok(Self { schema })
+            compiled(tool, "output", schema).map(|schema| Self { schema })
         }
         #[cfg(not(feature = "schema"))]
         match origin {
@@ -113,6 +109,18 @@ impl OutputCheck {
             None => Some("it has no structuredContent".to_owned()),
         }
     }
+}
+
+/// Compiles a schema. Regular expressions that the validator does not support are ignored, each with a warning.
+#[cfg(feature = "schema")]
+fn compiled(tool: &str, kind: &'static str, schema: &Value) -> Result<CompiledSchema, BuildError> {
+    let (compiled, ignored) = CompiledSchema::compile_lenient(schema).map_err(|fault| {
+        BuildError(format!("the {kind} schema of the tool `{tool}` cannot be used: {fault}"))
+    })?;
+    for pattern in ignored {
+        tracing::warn!(tool, schema = kind, ignored = %escaped(&pattern), "a regular expression is ignored: look-around and back references are not supported");
+    }
+    Ok(compiled)
 }
 
 #[cfg(test)]

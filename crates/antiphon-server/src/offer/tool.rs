@@ -80,7 +80,9 @@ impl Tool {
 
     /// Returns a tool with an input schema written by hand: JSON Schema of the dialect that `$schema` names (2020-12,
     /// 2019-09, draft-07, draft-06 or draft-04). Default: 2020-12. The handler takes any type that decodes from valid
-    /// arguments, such as a [`serde_json::Map`]. A `$ref` cannot leave the schema.
+    /// arguments, such as a [`serde_json::Map`]. A `$ref` cannot leave the schema. Regular expressions with look-around or back
+    /// references are listed, but arguments are not checked by them: a warning at `build` names each. Where the schema cannot do
+    /// without one (inside of `not`, `if`, `oneOf`), the server does not build.
     ///
     /// The tool needs the feature `schema`: without the feature, the server does not build.
     pub fn with_schema<A, F, R>(name: impl Into<String>, schema: Value, handler: F) -> Self

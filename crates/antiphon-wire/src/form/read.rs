@@ -1,7 +1,10 @@
 //! Reads the fields of a form from its schema. Additions of peers are tolerated.
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
-use crate::members::{Members, Object, whole};
+use crate::{
+    lenient::{optional_object_or_empty, or_default},
+    members::{Members, Object, whole},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::{borrow::Cow, collections::HashSet};
@@ -10,9 +13,9 @@ use std::{borrow::Cow, collections::HashSet};
 struct SchemaIn<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_object_or_empty")]
     properties: Option<Members>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     required: Vec<String>,
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{
     InputRequests, InputRequiredResult, InputResponses, Meta,
+    lenient::optional_object_or_empty,
     members::{Members, Object},
 };
 use serde::{Deserialize, Serialize, de::Error as _};
@@ -87,7 +88,7 @@ impl DraftTaskResult {
         struct Head<'a> {
             #[serde(borrow, default)]
             result_type: Option<Cow<'a, str>>,
-            #[serde(default)]
+            #[serde(default, deserialize_with = "optional_object_or_empty")]
             input_requests: Option<InputRequests>,
             #[serde(default)]
             request_state: Option<String>,

@@ -193,7 +193,7 @@ async fn a_schema_cannot_choose_just_any_header() {
     }
 }
 
-/// An output schema that would cost too much is refused before anything is compared with it.
+/// An output schema that would cost too much is rejected, and the result of its tool is not checked.
 #[tokio::test]
 async fn an_output_schema_that_explodes_is_not_used() {
     let mut doubling = serde_json::Map::new();
@@ -218,10 +218,9 @@ async fn an_output_schema_that_explodes_is_not_used() {
         let client = fake.client(builder());
         client.list_tools().await.unwrap();
         let begun = std::time::Instant::now();
-        let error = client.call_tool("t", json!({})).await.unwrap_err();
+        client.call_tool("t", json!({})).await.unwrap();
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-        assert!(chain(&error).contains("schema"), "{}", chain(&error));
-        assert_eq!(fake.methods(), ["tools/list"], "{schema}");
+        assert_eq!(fake.methods(), ["tools/list", "tools/call"], "{schema}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Definitions that `build` refuses, and the errors.
 
-use crate::common::{Over, request, ring, send};
+use crate::common::{Over, log::take_log, request, ring, send};
 use antiphon::{
     seal::{Codec, CodecError},
     server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
@@ -112,32 +112,32 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
         (
             "a type that is none",
             shaped(json!({"type": "object", "properties": {"a": {"type": "text"}}})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a pattern that is none",
             shaped(json!({"type": "object", "properties": {"a": {"pattern": "("}}})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a reference to nothing",
             shaped(json!({"type": "object", "$ref": "#/$defs/a"})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a reference to the network",
             shaped(json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/a"}}})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a reference to a file",
             shaped(json!({"type": "object", "$ref": "file:///etc/passwd"})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a schema of today",
             shaped(json!({"type": "object", "properties": list_of_items})),
-            Some(&["`shaped`", "not valid"]),
+            Some(&["`shaped`", "cannot be used"]),
         ),
         (
             "a schema of draft 7",
@@ -154,6 +154,33 @@ fn a_tool_has_a_plain_name_of_its_own_and_takes_an_object() {
     }
 }
 
+/// The tool is listed with its pattern, and arguments are checked by the rest of the schema.
+#[tokio::test]
+async fn a_pattern_that_is_not_supported_is_ignored_with_a_warning() {
+    for pattern in [r"^(?!\.)[a-z.]+@[a-z.]+$", "(?<=a)b", r"(a)\1", r"a\Z"] {
+        take_log();
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+        let server = shaped(schema.clone()).build().unwrap();
+        let log = take_log();
+        assert_eq!(log.matches("a regular expression is ignored").count(), 1, "{log}");
+        for part in ["shaped", "`pattern`", "`#/properties/a`", pattern] {
+            assert!(log.contains(part), "{part}: {log}");
+        }
+        let (_, listed) = send(Over::Stdio, &server, &request(1, "tools/list", json!({})), None).await;
+        assert_eq!(listed["result"]["tools"][0]["inputSchema"], schema);
+        for (a, is_accepted) in [(json!("x"), true), (json!(1), false)] {
+            let call = request(2, "tools/call", json!({"name": "shaped", "arguments": {"a": a}}));
+            let (_, reply) = send(Over::Stdio, &server, &call, None).await;
+            assert_eq!(reply["result"]["isError"] != true, is_accepted, "{reply}");
+        }
+    }
+    take_log();
+    assert!(returning(json!({"pattern": "a(?=b)"})).build().is_ok());
+    assert!(take_log().contains("output"));
+    let refused = shaped(json!({"type": "object", "properties": {"a": {"not": {"pattern": "a(?=b)"}}}}));
+    check("inside of `not`", refused, Some(&["`shaped`", "a(?=b)", "`#/properties/a/not`"]));
+}
+
 #[test]
 fn what_a_tool_promises_can_be_held() {
     for (what, builder, complaint) in [
@@ -167,12 +194,12 @@ fn what_a_tool_promises_can_be_held() {
         (
             "an output type that is none",
             returning(json!({"type": "text"})),
-            Some(&["output schema", "`returning`", "not valid"]),
+            Some(&["output schema", "`returning`", "cannot be used"]),
         ),
         (
             "an output schema on the network",
             returning(json!({"$ref": "http://127.0.0.1:1/a"})),
-            Some(&["output schema", "`returning`", "not valid"]),
+            Some(&["output schema", "`returning`", "cannot be used"]),
         ),
         ("a header", shaped(in_header(json!({"type": "string", "x-mcp-header": "A"}))), None),
         (

@@ -95,6 +95,25 @@ async fn a_handshake_that_is_none() {
     }
 }
 
+#[tokio::test]
+async fn a_member_that_must_be_an_object_is_named() {
+    let good = initialize("2025-11-25", json!({}));
+    let capabilities = |value: Value| with(&good, json!({ "capabilities": value }));
+    for (params, expected) in [
+        (json!([]), "`params` must be an object"),
+        (capabilities(json!([])), "params.capabilities must be an object"),
+        (capabilities(json!([1])), "params.capabilities must be an object"),
+        (capabilities(json!("all")), "params.capabilities must be an object"),
+        (capabilities(json!(true)), "params.capabilities must be an object"),
+        (capabilities(json!(null)), ""),
+    ] {
+        let mut peer = serve(server(), 1 << 16);
+        peer.send(plain(1, "initialize", params.clone()).to_string()).await;
+        let reply = peer.receive().await.unwrap();
+        assert_eq!(reply["error"]["message"].as_str().unwrap_or_default(), expected, "{params}");
+    }
+}
+
 /// A bridge passes several clients on to one child, one after another: each begins with its own `initialize`, and counts its
 /// requests from the start.
 #[tokio::test(start_paused = true)]

@@ -39,9 +39,10 @@ async fn a_message_of_the_peer_becomes_this_outcome() {
         ("another id, then ours", &[b"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n", OK], ok()),
         (
             "only another id",
-            &[b"{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":{}}\n"],
+            &[b"{\"jsonrpc\":\"2.0\",\"id\":\"01\",\"result\":{}}\n"],
             failed(Closed, "closed the connection"),
         ),
+        ("our id as text", &[b"{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":{\"ok\":true}}\n"], ok()),
         ("twice", &[OK, OK], ok()),
         ("unknown notification", &[b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/what\"}\n", OK], ok()),
         ("a request", &[b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}\n", OK], ok()),

@@ -7,9 +7,10 @@ use crate::transport::{
         body::{broken, media_type, parse_reply, read_whole},
         refusal,
     },
+    session::answers,
 };
 use antiphon_wire::sse::SseDecoder;
-use antiphon_wire::{Incoming, RequestId, escaped};
+use antiphon_wire::{Incoming, RequestId, escaped, lenient};
 use http::{HeaderMap, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as Body;
@@ -86,7 +87,7 @@ fn take_event(
     id: &RequestId,
     on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
 ) -> Result<Option<ServerReply>, TransportError> {
-    match Incoming::parse(data) {
+    match lenient::parse(&lenient::repaired(data)) {
         // > These notifications **MUST** relate to the originating client request.
         Ok(Incoming::Notification(notification)) => on_notification(IncomingNotification {
             method: notification.method.into_owned(),
@@ -97,7 +98,7 @@ fn take_event(
             tracing::warn!(method = %escaped(&request.method), "the server sent a request: ignored");
         }
         Ok(Incoming::Response(response)) => match &response.id {
-            Some(other) if other != id => {
+            Some(other) if !answers(other, id) => {
                 tracing::warn!(answered = %escaped(other), asked = %escaped(id), "a response to another request: ignored");
             }
             _ => return Ok(Some(response.outcome.map(ToOwned::to_owned))),
@@ -173,7 +174,7 @@ mod tests {
             prop_assert_eq!(format!("{:?}", answers[0]), format!("{:?}", answers[1]));
             let read: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             if answers[0].is_some() {
-                let names_it = read.get("id").is_none_or(|id| id.is_null() || id == 1);
+                let names_it = read.get("id").is_none_or(|id| id.is_null() || id == 1 || id == "1");
                 prop_assert!(names_it && read.get("method").is_none(), "{}", read);
             }
             prop_assert!(heard == 0 || read["method"].is_string() && read.get("id").is_none(), "{}", read);

@@ -3,8 +3,9 @@
 use crate::transport::{
     ServerReply, TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
+    session::answers,
 };
-use antiphon_wire::{Incoming, RequestId, escaped};
+use antiphon_wire::{Incoming, RequestId, escaped, lenient};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming as Body};
@@ -38,9 +39,11 @@ pub(crate) async fn read_whole(mut body: Body, limit: usize) -> Result<Vec<u8>, 
 /// Parses the reply to a request. An error may leave out the id, because HTTP shows the request. A response with another id
 /// belongs to another request.
 pub(crate) fn parse_reply(bytes: &[u8], id: &RequestId) -> Result<ServerReply, TransportError> {
-    let text = match Incoming::parse(bytes) {
+    let text = match lenient::parse(&lenient::repaired(bytes)) {
         Ok(Incoming::Response(response)) => match &response.id {
-            Some(other) if other != id => format!("the server answered request {other} instead of {id}"),
+            Some(other) if !answers(other, id) => {
+                format!("the server answered request {other} instead of {id}")
+            }
             _ => return Ok(response.outcome.map(ToOwned::to_owned)),
         },
         Ok(_) => "the server answered with a request or a notification instead of a response".to_owned(),

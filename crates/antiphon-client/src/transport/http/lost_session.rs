@@ -1,6 +1,6 @@
 //! HTTP 400 for an unknown session. The specification demands 404; some servers say it in the body of a 400.
 
-use antiphon_wire::{ErrorCode, Incoming};
+use antiphon_wire::{ErrorCode, Incoming, lenient};
 
 /// The words of an unknown session, in lower case.
 ///
@@ -28,7 +28,7 @@ const MAX_PLAIN: usize = 256;
 /// Returns `true` if the body of a 400 says that the server does not know the session. The server then did not act on the
 /// request.
 pub(crate) fn is_unknown_session(body: &[u8]) -> bool {
-    match Incoming::parse(body) {
+    match lenient::parse(&lenient::repaired(body)) {
         Ok(Incoming::Response(response)) => match response.outcome {
             Err(error) => CODES.contains(&error.code) && names_it(&error.message),
             Ok(_) => false,

@@ -8,7 +8,7 @@ use crate::transport::{
         token,
     },
 };
-use antiphon_wire::{ErrorObject, Incoming, RequestId, escaped};
+use antiphon_wire::{ErrorObject, Incoming, RequestId, escaped, lenient};
 use http::{HeaderMap, StatusCode, header, response::Parts};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as Body;
@@ -143,7 +143,7 @@ fn needed_scope(headers: &HeaderMap, body: &[u8]) -> Option<String> {
 
 /// The JSON-RPC error in a body, whatever request it names.
 fn server_error(body: &[u8]) -> Option<ErrorObject> {
-    match Incoming::parse(body) {
+    match lenient::parse(&lenient::repaired(body)) {
         Ok(Incoming::Response(response)) => response.outcome.err(),
         _ => None,
     }

@@ -54,6 +54,10 @@ struct State {
     session: Option<mpsc::Sender<ServerMessage>>,
     /// The number of messages in the outbox that are neither requests nor cancellations.
     messages: usize,
+    /// The highest number that is the id of a request.
+    highest: u64,
+    /// `true` once a response came to a request that was never made.
+    had_stray: bool,
 }
 
 enum Outgoing {
@@ -164,6 +168,7 @@ impl InFlightRequests {
             waiting: Arc::clone(&waiting),
             reply: to_reply,
         };
+        state.highest = state.highest.max(id.as_u64().unwrap_or_default());
         state.in_flight.insert(id.clone(), entry);
         drop(state);
         self.written.notify_one();
@@ -258,6 +263,19 @@ impl InFlightRequests {
     /// The reason why no request is taken any more, if that is so.
     pub(crate) fn ended(&self) -> Option<TransportError> {
         self.state().ended.clone()
+    }
+
+    /// Returns `true` if the request was sent and has no response.
+    pub(crate) fn is_sent(&self, id: &RequestId) -> bool {
+        self.state().in_flight.get(id).is_some_and(|entry| entry.body.is_none())
+    }
+
+    /// Returns `true` once: for the first response to a request that was never made. A response may come late.
+    pub(crate) fn is_first_stray(&self, id: &RequestId) -> bool {
+        let number = id.as_u64().or_else(|| id.text_as_number()?.as_u64());
+        let mut state = self.state();
+        let is_stray = number.is_none_or(|number| number > state.highest);
+        is_stray && !std::mem::replace(&mut state.had_stray, true)
     }
 
     /// Delivers a response to its request. `false` if no request waits for it, or the request was not sent yet.

@@ -9,7 +9,7 @@ use crate::transport::{
 use antiphon_wire::{
     ForeignText, Incoming, Notification, RequestId, Response, escaped,
     framing::{Line, LineBuffer},
-    method,
+    lenient, method,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -88,6 +88,7 @@ pub(crate) async fn read(requests: &InFlightRequests, mut reader: impl AsyncRead
 
 /// `false` if the line is no message.
 fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
+    let line = &*lenient::repaired(line);
     // Only legacy revisions have batches.
     if line.first() != Some(&b'[') || !requests.in_session() {
         return take_message(requests, line);
@@ -98,7 +99,7 @@ fn take_line(requests: &InFlightRequests, line: &[u8]) -> bool {
 }
 
 fn take_message(requests: &InFlightRequests, line: &[u8]) -> bool {
-    match Incoming::parse(line) {
+    match lenient::parse(line) {
         Ok(Incoming::Response(response)) => take_response(requests, response),
         Ok(Incoming::Notification(notification)) => take_notification(requests, notification),
         // > The server **MUST NOT** write JSON-RPC _requests_ to `stdout`.
@@ -127,7 +128,16 @@ fn take_response(requests: &InFlightRequests, response: Response<'_>) {
     match (response.id, response.outcome) {
         // > The client **SHOULD** ignore any response to the cancelled request that arrives afterward
         (Some(id), outcome) => {
-            if !requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
+            let id = match id.text_as_number() {
+                Some(number) if requests.is_sent(&number) => number,
+                _ => id,
+            };
+            if requests.settle(&id, Ok(outcome.map(ToOwned::to_owned))) {
+                return;
+            }
+            if requests.is_first_stray(&id) {
+                tracing::warn!(id = %escaped(&id), "the server sent a response to a request that was never made: ignored, as later ones");
+            } else {
                 tracing::debug!(id = %escaped(&id), "ignored a response, because no request waits for it");
             }
         }

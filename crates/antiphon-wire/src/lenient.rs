@@ -1,0 +1,38 @@
+//! Reading of messages that are not quite those of the specification. A client reads them so; nothing is written so.
+//!
+//! Each rule has one place. A rule changes no name, identifier, key or URI, because these go back to the peer.
+//!
+//! | rule | place | peers that need it |
+//! |---|---|---|
+//! | half of a surrogate pair in a text is U+FFFD | [`repaired`] | JavaScript servers that cut a text with `slice`: OpenClaw, technocore-chat |
+//! | an entry of a list that does not decode is left out | [`page`] | servers with one bad tool, seen with Claude Code, mastra, neuro-san and the MCP server of GitLab |
+//! | `null` for an optional array or object is absent | `or_default` | .NET and Java: data-api-builder, OpenLiberty, aj-mcp; the MCP server of Roblox Studio |
+//! | `[]` for an object without members | [`parse`] for `params` and `result`; `optional_object_or_empty`, `members_or_empty`, `capabilities` | PHP: aiquila, bricks-mcp, novamira, the MCP schema for PHP |
+//! | annotations and icons that do not decode are left out | `annotations`, `icons` | PHP (`[]`), texts in the place of booleans |
+//! | `sizes` of an icon as one text | `sizes` | servers of the drafts before 2025-11-25, GitHub Copilot's command line |
+//! | a content block that does not decode is a block of an unknown type | [`ContentBlock`](crate::ContentBlock) | servers with `null` for a required text |
+//! | the id `1.0` of a response to the request 1 | [`parse`] | JavaScript and GDScript, whose numbers are floats: Godot-MCP-Native |
+//! | the id `"1"` of a response to the request 1 | [`RequestId::text_as_number`](crate::RequestId::text_as_number) | servers in Python and C: python-sdk, codebase-memory-mcp |
+
+mod entries;
+mod members;
+mod surrogates;
+
+pub use entries::{LeftOut, LeftOutEntry, page};
+pub(crate) use members::{
+    annotations, capabilities, icons, members_or_empty, optional_object_or_empty, or_default, sizes,
+};
+pub use surrogates::repaired;
+
+use crate::{Incoming, Unreadable};
+
+/// Reads one message of a server. Call [`repaired`] before.
+///
+/// Other than [`Incoming::parse`], the function accepts `[]` for `params` and for a result without members, and the id of a
+/// response as a float.
+///
+/// # Errors
+/// The same as those of [`Incoming::parse`].
+pub fn parse(message: &[u8]) -> Result<Incoming<'_>, Unreadable> {
+    Incoming::read(message, true)
+}
