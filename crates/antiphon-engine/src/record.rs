@@ -158,6 +158,8 @@ pub struct AskRecord {
     pub(crate) answer: Option<CheckedAnswer>,
     /// The reason to ask again, if the question did not leave because its leg failed. Empty if it was not asked before.
     pub(crate) not_asked: Option<Box<str>>,
+    /// The selects around the question. Nobody needs its answer if another branch has won one of them.
+    pub(crate) within: Within,
 }
 
 /// A valid answer: its recorded text, and the decoded value if the answer came in this leg.
@@ -279,6 +281,7 @@ impl AskRecord {
             question: None,
             answer: None,
             not_asked: None,
+            within: Within::default(),
         }
     }
 
@@ -288,7 +291,8 @@ impl AskRecord {
             + self.not_asked.as_ref().map_or(0, |text| text.len())
             + self.answer.as_ref().map_or(0, |answer| answer.text.len());
         let agreed = if self.agreed.is_some() { 16 } else { 0 };
-        ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts
+        let within = self.within.iter().map(|(path, _)| path.len() + 4).sum::<usize>();
+        ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts + within
     }
 
     /// Returns `true` if the question was open in this round.

@@ -120,7 +120,8 @@ impl Leg {
     /// Returns the record of a question that is asked for the first time.
     fn new_record(&self, question: &Question) -> AskRecord {
         let deadline = question.within.map(|within| self.setup.now.saturating_add(within));
-        AskRecord { deadline, ..AskRecord::new(question.path.clone(), question.digest, self.round) }
+        let within = self.slots.within(self.context.branch);
+        AskRecord { deadline, within, ..AskRecord::new(question.path.clone(), question.digest, self.round) }
     }
 
     fn asked_phase(&self, asked: AskRecord, cause: Option<Unanswered>) -> AskPhase {

@@ -13,7 +13,7 @@ use crate::{
     answer::{InputResponse, NO_ANSWER, asked_too_often, check, read_answer, too_long, with_reason},
     key::check_key,
     limits::Limits,
-    record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
+    record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record, Within},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -97,6 +97,7 @@ impl Leg {
                 question: Some(text.into()),
                 answer: None,
                 not_asked: None,
+                within: Within::default(),
             });
             // > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the
             // > request.

@@ -129,13 +129,14 @@ impl Leg {
     }
 
     /// Takes the questions of a task's last round that this leg has not reached. They stay open in the task until a leg
-    /// comes to rest without them.
+    /// comes to rest without them, or another branch wins a race around them.
     fn take_unreached(&mut self) -> Vec<AskRecord> {
         if !self.setup.in_task {
             return Vec::new();
         }
         let round = self.round;
         let unreached = std::mem::take(&mut self.unanswered).into_iter();
+        let unreached = unreached.filter(|open| !self.history.has_lost(&open.asked.within));
         let unreached = unreached.map(|UnansweredAsk { asked, cause }| {
             let not_asked = match cause {
                 Unanswered::Invalid(reason) => Some(reason.into()),

@@ -160,11 +160,13 @@ impl Leg {
 
     /// Returns the path of a refusal that the handler has not reached, if it has not received the answer to another
     /// question that was open in the same round either. A version that no longer asks would otherwise do what the person refused.
+    /// A question in a branch that has lost its race need not be reached: it was answered too late.
     pub(super) fn unreplayed_refusal(&self) -> Option<String> {
         let recorded = self.history.unreplayed_refusals();
         // A question that was dropped before it took its answer was still asked.
         let is_unreplayed = |incoming: &&super::IncomingAnswer| !incoming.was_read && !incoming.given_up;
         let come = self.inbox.iter().filter(is_unreplayed).filter(|incoming| incoming.is_refusal());
+        let come = come.filter(|incoming| !self.history.has_lost(&incoming.received.asked.within));
         let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
         let mut unreplayed = recorded.chain(come);
         let (path, _) = unreplayed.find(|(_, round)| !self.has_replayed_answer_of(*round))?;

@@ -103,7 +103,7 @@ impl HandlerState {
     }
 }
 
-/// Encodes the branches around a step.
+/// Encodes the branches around a step or a question.
 pub(super) fn write_within(out: &mut Out, within: &Within) -> Encoded {
     write_list(out, within, |(path, branch), out| {
         out.array(2)?.str(path)?.u8(*branch)?;
@@ -230,8 +230,9 @@ impl Entry {
 
 impl AskRecord {
     fn encode(&self, out: &mut Out) -> Encoded {
-        let has_first = self.first != self.round;
-        out.array(9 + u64::from(has_first))?;
+        let has_within = !self.within.is_empty();
+        let has_first = has_within || self.first != self.round;
+        out.array(9 + u64::from(has_first) + u64::from(has_within))?;
         out.str(&self.path)?.bytes(&self.digest.to_bytes())?.u8(self.times)?.u32(self.round)?;
         write_optional_number(out, self.deadline)?;
         write_optional_digest(out, self.agreed.as_ref())?;
@@ -241,12 +242,12 @@ impl AskRecord {
         if has_first {
             out.u32(self.first)?;
         }
-        Ok(())
+        if has_within { write_within(out, &self.within) } else { Ok(()) }
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
         let members = input.array()?;
-        expect(matches!(members, Some(9 | 10)))?;
+        expect(matches!(members, Some(9..=11)))?;
         let (path, digest, times, round) = (input.str()?.into(), digest(input)?, input.u8()?, input.u32()?);
         Ok(Self {
             path,
@@ -258,7 +259,8 @@ impl AskRecord {
             question: optional_text(input)?.map(Into::into),
             answer: optional_text(input)?.map(Into::into),
             not_asked: optional_text(input)?.map(Into::into),
-            first: if members == Some(10) { input.u32()? } else { round },
+            first: if members == Some(9) { round } else { input.u32()? },
+            within: if members == Some(11) { read_within(input)? } else { Within::default() },
         })
     }
 }

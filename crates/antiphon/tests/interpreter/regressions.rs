@@ -162,6 +162,22 @@ fn a_question_is_not_asked_if_the_record_has_another_winner() {
     }
 }
 
+/// A question stays open in a task until its race is over. Then a person refuses it: too late, and no reason to stop.
+#[test]
+fn a_refusal_that_comes_after_its_race_stops_nothing() {
+    for before in [Raw::Yields(1), Raw::Yields(3), Raw::Sleeps(30)] {
+        let asks = seq([raw(before), ask(C, Form::Note)]);
+        let races =
+            select(A, [seq([step(A, Kind::Pinned), step(A, Kind::Done)]), seq([step(B, Kind::Done)])]);
+        let into = select(B, [seq([Node::IntoTask]), asks]);
+        let program = seq([ask(A, Form::Pick), join(Joined::Ours, [races, into]), step(C, Kind::Done)]);
+        for what in [MoveKind::Sends, MoveKind::Returns(0), MoveKind::Cuts { polls: 0, rests: false }] {
+            let moves = vec![answers(0xff), answers(0xff), answers(0xff).what(what)];
+            holds("it diverges", &row(Memory, program.clone(), moves));
+        }
+    }
+}
+
 /// The attempt under way may end when the request has gone; no other one begins.
 #[test]
 fn no_attempt_begins_after_the_request_has_gone() {

@@ -1,7 +1,7 @@
 //! The part of the history that is in the store, or goes there.
 
 use super::{DeliveryOrder, History};
-use crate::record::{Delivered, Entry, EntryBody, OpenStep};
+use crate::record::{Delivered, Entry, EntryBody, OpenStep, Within};
 
 impl History {
     /// Returns the step at this place, if it has begun and has no outcome.
@@ -95,17 +95,22 @@ impl History {
             .map(|entry| &*entry.path)
     }
 
+    /// Returns `true` if another branch has won one of these selects.
+    pub(in crate::leg) fn has_lost(&self, within: &Within) -> bool {
+        within.iter().any(|(path, branch)| {
+            let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
+            selects
+                .filter_map(|item| item.entry.winner())
+                .any(|(of, winner)| of == *path && winner != *branch)
+        })
+    }
+
     /// Returns `true` if another branch has won a select around the step.
     pub(super) fn is_lost(&self, at: usize) -> bool {
         let within = match &self.items[at].entry.body {
             EntryBody::Open(open) => Some(&open.within),
             _ => self.within.iter().find(|(of, _)| *of == at).map(|(_, within)| within),
         };
-        within.into_iter().flatten().any(|(path, branch)| {
-            let selects = self.items.iter().filter(|item| item.order != DeliveryOrder::Removed);
-            selects
-                .filter_map(|item| item.entry.winner())
-                .any(|(of, winner)| of == *path && winner != *branch)
-        })
+        within.is_some_and(|within| self.has_lost(within))
     }
 }

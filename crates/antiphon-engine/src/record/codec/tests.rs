@@ -79,9 +79,11 @@ prop_compose! {
         (digest, agreed) in (digest(), option::of(digest())),
         (times, round, first, deadline) in (any::<u8>(), rounds(), rounds(), any::<Option<u64>>()),
         (question, answer, not_asked) in (maybe_text(), maybe_text(), maybe_text()),
+        within in vec((".{0,6}", any::<u8>()), 0..3),
     ) -> AskRecord {
+        let within = within.into_iter().map(|(path, branch)| (path.into(), branch)).collect();
         let (question, not_asked) = (question.map(Into::into), not_asked.map(Into::into));
-        AskRecord { path: path.into(), digest, times, round, first, deadline, agreed, question, answer: answer.map(Into::into), not_asked }
+        AskRecord { path: path.into(), digest, times, round, first, deadline, agreed, question, answer: answer.map(Into::into), not_asked, within }
     }
 }
 
@@ -168,6 +170,7 @@ fn the_estimated_size_includes_reasons() {
         question: None,
         answer: None,
         not_asked: Some(reason.into()),
+        within: [("a race".into(), 1)].into(),
     };
     let record = Record { asked: vec![asked; 64], ..Record::default() };
     assert!(record.encode().unwrap().len() <= record.size() + 32);

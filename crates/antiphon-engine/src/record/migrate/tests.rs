@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{AskRecord, ReceivedAnswer, StepOutcome};
+use crate::record::{AskRecord, ReceivedAnswer, StepOutcome, Within};
 use antiphon_seal::Digest;
 
 /// Builds a record from descriptions: `step KEY`, `stale KEY`, `pinned KEY`, `select KEY`, `checkpoint KEY`, `answer
@@ -20,6 +20,7 @@ fn record(words: &[&str]) -> Record {
             question: None,
             answer: None,
             not_asked: None,
+            within: Within::default(),
         };
         let step = |input, stale| EntryBody::Step {
             input,
