@@ -62,6 +62,8 @@ pub struct Leg {
     history: History,
     /// Answers that have come and were not delivered, and answers to questions asked by hand.
     inbox: Vec<IncomingAnswer>,
+    /// The questions that were dropped while the handler unwound.
+    unwound: Vec<AskRecord>,
     /// Questions of the last round without an answer.
     unanswered: Vec<UnansweredAsk>,
     notes: Vec<Note>,
@@ -249,6 +251,7 @@ impl Leg {
             status: Status::Running,
             history,
             inbox: Vec::new(),
+            unwound: Vec::new(),
             unanswered,
             notes: Vec::new(),
             state: None,

@@ -40,6 +40,7 @@ impl Leg {
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
         let Recorded(recorded) = self.find_recorded(EntryKind::Ask, &question.path, question.site)?;
         let (path, site) = (question.path.clone(), question.site);
+        self.unwound.retain(|asked| asked.path != path);
         let found = self.find_answer(&question, recorded);
         let phase = match found {
             AskLookup::Recorded(at) => AskPhase::Recorded(at),
@@ -399,7 +400,7 @@ impl Leg {
     }
 
     /// Releases the slot of a dropped question.
-    pub(super) fn release_ask(&mut self, id: SlotId, slot: &Slot, asking: &AskSlot) {
+    pub(super) fn release_ask(&mut self, id: SlotId, slot: &Slot, asking: &AskSlot, unwinding: bool) {
         match &asking.phase {
             AskPhase::Recorded(at) => self.history.give_up(*at),
             AskPhase::Answered | AskPhase::Agreed(_) => {
@@ -410,8 +411,12 @@ impl Leg {
             AskPhase::Asked { .. } => {
                 self.slots.branches().add(slot.branch, Counter::Asking, -1);
                 self.asks_version += 1;
-                if !self.slots.has_lost(slot.branch) {
+                let has_lost = self.slots.has_lost(slot.branch);
+                if !has_lost {
                     self.observations.note_dropped(EntryKind::Ask, &slot.path);
+                }
+                if unwinding && !has_lost {
+                    self.unwound.extend(asking.not_asked());
                 }
             }
         }

@@ -199,6 +199,10 @@ impl Leg {
             _ => None,
         });
         let mut asked: Vec<AskRecord> = not_asked.collect();
+        if matches!(self.status, Status::Stopping(StopReason::Panicked(_))) {
+            // They were asked when the handler panicked.
+            asked.append(&mut self.unwound);
+        }
         asked.append(&mut self.take_unreached());
         self.take_output(asked)
     }

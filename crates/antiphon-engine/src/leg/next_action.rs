@@ -121,8 +121,12 @@ impl Leg {
             return NextAction::PollAgain;
         }
         if self.leaves() {
-            if waited != Some(GraceReason::Ask) {
-                return NextAction::WaitAtMost(GraceReason::Ask);
+            let reason = self.grace_before_leaving();
+            if waited != Some(reason) {
+                return NextAction::WaitAtMost(reason);
+            }
+            if reason != GraceReason::Ask {
+                return self.after_grace(reason);
             }
             self.observations.ended_early = true;
             return NextAction::Suspend;
@@ -174,12 +178,12 @@ impl Leg {
             return NextAction::PollAgain;
         }
         if waker_state == WakerState::Held {
-            let reason = if leaves { Some(GraceReason::Ask) } else { self.waits_for() };
+            let reason = if leaves { Some(self.grace_before_leaving()) } else { self.waits_for() };
             let Some(reason) = reason else { return NextAction::Wait };
             if waited != Some(reason) {
                 return NextAction::WaitAtMost(reason);
             }
-            if !leaves {
+            if reason != GraceReason::Ask {
                 return self.after_grace(reason);
             }
             self.observations.ended_early = true;
@@ -249,6 +253,15 @@ impl Leg {
 
     fn waits_for_entry(&self) -> bool {
         !self.history.is_replayed() && !self.slots.is_empty()
+    }
+
+    /// Returns the reason of the bounded wait before the leg leaves. A question that is new while recorded entries were not replayed was
+    /// not asked in the leg that recorded them, or was dropped there: the handler may drop it once it has reached them.
+    fn grace_before_leaving(&self) -> GraceReason {
+        match self.waits_for_entry() && self.asks_anew() {
+            true => GraceReason::Replay,
+            false => GraceReason::Ask,
+        }
     }
 
     /// Returns the reason of a bounded wait for other code, if no question leaves: that code may reach what is missing.

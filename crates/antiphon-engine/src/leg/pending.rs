@@ -73,6 +73,12 @@ impl Leg {
             && !self.slots.has_lost(slot.branch)
     }
 
+    /// Returns `true` if a question is asked that was not open in an earlier round.
+    pub(super) fn asks_anew(&self) -> bool {
+        let is_new = |slot: &Slot| matches!(&slot.state, SlotState::Ask(asking) if asking.first_round() == Some(self.round));
+        self.slots.iter().any(|(_, slot)| self.asks_in(slot) && is_new(slot))
+    }
+
     /// Returns the futures that ask, in the order of their first polls.
     pub fn asking_slots(&self) -> Vec<SlotId> {
         let asking = self.slots.iter().filter(|(_, slot)| self.asks_in(slot)).map(|(id, _)| id);

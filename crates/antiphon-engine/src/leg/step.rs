@@ -343,7 +343,7 @@ impl Leg {
             return;
         }
         match &slot.state {
-            SlotState::Ask(asking) => self.release_ask(id, &slot, asking),
+            SlotState::Ask(asking) => self.release_ask(id, &slot, asking, unwinding),
             SlotState::Step { phase, .. } => self.release_step(id, &slot, phase, unwinding),
             SlotState::Select(phase) => self.release_select(id, phase),
             SlotState::Checkpoint(phase) => self.release_checkpoint(phase),

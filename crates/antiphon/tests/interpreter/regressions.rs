@@ -178,6 +178,42 @@ fn a_refusal_that_comes_after_its_race_stops_nothing() {
     }
 }
 
+/// A task shows a question, its leg fails, and the next run of the leg panics behind the question: its answer is not lost.
+#[test]
+fn a_question_that_a_panic_drops_stays_open_in_its_task() {
+    for panics in [seq([step(A, Kind::Flaky { panics: false }), Node::Panics(A)]), Node::Panics(A)] {
+        let beside = join(Joined::Ours, [ask(A, Form::Pick), panics.clone(), Node::IntoTask]);
+        let moves = vec![answers(0xff), answers(0xff).pause(4), answers(0xff), answers(0xff)];
+        let program = seq([beside, ask(B, Form::Pick)]);
+        for carrier in [Memory, Carrier::TaskMemory] {
+            holds("it is asked again", &row(carrier, program.clone(), moves.clone()));
+        }
+    }
+}
+
+/// A step behind a wait fails, and the question beside it is dropped. On a later leg the wait is not over when the handler asks.
+#[test]
+fn a_question_is_not_asked_before_the_failure_that_dropped_it() {
+    for wait in [51, 200, 900] {
+        let fails = seq([raw(Raw::Sleeps(wait)), step(A, Kind::Fails)]);
+        let tried = catch(try_join(A, [fails, seq([ask(A, Form::Pick)])]));
+        let race =
+            select(A, [seq([step(B, Kind::Pinned).waits_for(Raw::Yields(1))]), seq([step(C, Kind::Done)])]);
+        let behind = select(B, [seq([ask(B, Form::Pick)]), seq([ask(C, Form::Pick)])]);
+        let program =
+            seq([ask(A, Form::Sure), join(Joined::Ours, [tried, race]), behind, step(A, Kind::Done)]);
+        for carrier in [Memory, Carrier::TaskMemory] {
+            for after in [7, 10, 13] {
+                let dies = MoveKind::Dies { after, takes_effect: false };
+                holds(
+                    "it is asked again",
+                    &row(carrier, program.clone(), vec![answers(0xff), answers(0xff).what(dies)]),
+                );
+            }
+        }
+    }
+}
+
 /// The attempt under way may end when the request has gone; no other one begins.
 #[test]
 fn no_attempt_begins_after_the_request_has_gone() {
