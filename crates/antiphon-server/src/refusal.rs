@@ -278,12 +278,20 @@ impl Refusal {
             _ => error.message.trim_end_matches('.').to_owned(),
         };
         let next = if is_open { GO_ON } else { DO_NOT_REPEAT };
-        error.message = format!("{text}. {}. {next}.", completed(done));
+        error.message = format!("{} {}. {next}.", sentence(&text), completed(done));
         let mut data = error.data.take().unwrap_or_else(|| json!({}));
         if let Value::Object(members) = &mut data {
             members.insert("done".to_owned(), json!(done));
         }
         error.with_data(data)
+    }
+}
+
+/// Returns a text that ends as a sentence.
+pub(crate) fn sentence(text: &str) -> Cow<'_, str> {
+    match text.ends_with(['.', '?', '!']) {
+        true => text.into(),
+        false => format!("{text}.").into(),
     }
 }
 

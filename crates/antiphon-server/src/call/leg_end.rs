@@ -8,7 +8,7 @@ use crate::{
     at_most_once::ClaimedLeg,
     call::{DriveResult, Round, result::LegResult},
     clock::seconds,
-    refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed},
+    refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed, sentence},
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
     task_leg::TaskLeg,
@@ -98,7 +98,7 @@ pub(crate) fn settle<T>(
 
 /// Returns the text of a failed tool behind completed steps.
 fn after_steps(text: &str, done: &[String]) -> String {
-    format!("{text}. {}. {DO_NOT_REPEAT}.", completed(done))
+    format!("{} {}. {DO_NOT_REPEAT}.", sentence(text), completed(done))
 }
 
 /// Ends a failed leg: the record leaves first, if it has new entries and the client accepts state only; otherwise the

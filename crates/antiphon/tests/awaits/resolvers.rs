@@ -404,7 +404,8 @@ async fn a_refusal_names_the_question_and_the_action() {
     }
     // By the resolver itself, which unwraps; for a prompt it is an error of the protocol.
     let params = json!({"name": "describe", "arguments": {"path": "a"}});
-    let said = "The user declined to answer `place/place`: Where, at 40?";
+    let said = "The user declined to answer `place/place`: Where, at 40? Completed before that: `place/rate`. Do not send this again: look \
+                at what these steps did first; a new call repeats them.";
     let came = check("prompts/get", params, json!({"place/place": decline}), &[&["place/place"]], said).await;
     assert!(came.result["error"].is_object());
     // One who refuses is not asked what else there would be.
