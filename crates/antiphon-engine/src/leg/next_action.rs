@@ -38,6 +38,8 @@ pub enum NextAction {
 pub enum GraceReason {
     /// A question waits while other code holds the waker.
     Ask,
+    /// A new question waits, because a recorded entry was not replayed, while other code holds the waker.
+    NewAsk,
     /// A recorded entry was not replayed while other code holds the waker.
     Replay,
     /// A new step waits, because a refused question was not reached, while other code holds the waker.
@@ -125,9 +127,6 @@ impl Leg {
             if waited != Some(reason) {
                 return NextAction::WaitAtMost(reason);
             }
-            if reason != GraceReason::Ask {
-                return self.after_grace(reason);
-            }
             self.observations.ended_early = true;
             return NextAction::Suspend;
         }
@@ -183,7 +182,7 @@ impl Leg {
             if waited != Some(reason) {
                 return NextAction::WaitAtMost(reason);
             }
-            if reason != GraceReason::Ask {
+            if !leaves {
                 return self.after_grace(reason);
             }
             self.observations.ended_early = true;
@@ -259,7 +258,7 @@ impl Leg {
     /// not asked in the leg that recorded them, or was dropped there: the handler may drop it once it has reached them.
     fn grace_before_leaving(&self) -> GraceReason {
         match self.waits_for_entry() && self.asks_anew() {
-            true => GraceReason::Replay,
+            true => GraceReason::NewAsk,
             false => GraceReason::Ask,
         }
     }
@@ -283,7 +282,7 @@ impl Leg {
     /// Returns the next action after a bounded wait in which other code did not reach what is missing.
     fn after_grace(&mut self, reason: GraceReason) -> NextAction {
         match reason {
-            GraceReason::Ask | GraceReason::Replay => {
+            GraceReason::Ask | GraceReason::NewAsk | GraceReason::Replay => {
                 self.skip_next();
                 NextAction::PollAgain
             }
@@ -323,7 +322,7 @@ impl Leg {
         let delivered = u64::from(self.history.delivered());
         match reason {
             GraceReason::Ask => 0,
-            GraceReason::Replay => delivered,
+            GraceReason::NewAsk | GraceReason::Replay => delivered,
             GraceReason::Refusal | GraceReason::Divergence => delivered + self.slots.reached(),
         }
     }

@@ -199,6 +199,7 @@ impl Program<'_> {
                 let waited = [
                     None,
                     Some(GraceReason::Ask),
+                    Some(GraceReason::NewAsk),
                     Some(GraceReason::Replay),
                     Some(GraceReason::Refusal),
                     Some(GraceReason::Divergence),

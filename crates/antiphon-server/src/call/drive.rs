@@ -37,8 +37,11 @@ use tokio::time::{Instant, Sleep};
 
 /// The number of polls per turn before other tasks on the thread run.
 const POLLS_IN_A_ROW: u32 = 64;
-/// The time for which recorded entries wait for earlier ones while something else may wake the handler.
-const REPLAY_GRACE: Duration = Duration::from_secs(1);
+/// The time for which a new question waits for recorded entries that were not replayed.
+const NEW_ASK_GRACE: Duration = Duration::from_secs(1);
+/// The time for which recorded entries wait for earlier ones while something else may wake the handler: as long as
+/// [`DIVERGENCE_GRACE`], because a handler that receives them in another order may go another way.
+const REPLAY_GRACE: Duration = Duration::from_secs(10);
 /// The time for which a new step waits for a refused question that the handler has not reached.
 const REFUSAL_GRACE: Duration = Duration::from_secs(1);
 /// The time for which a new step waits for a recorded step that the handler has not reached. Longer than [`REFUSAL_GRACE`],
@@ -258,6 +261,7 @@ impl<'f> Driver<'f> {
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (reason, progress)) {
             let time = match reason {
                 GraceReason::Ask => self.runtime.limits().grace,
+                GraceReason::NewAsk => NEW_ASK_GRACE,
                 GraceReason::Replay => REPLAY_GRACE,
                 GraceReason::Refusal => REFUSAL_GRACE,
                 GraceReason::Divergence => DIVERGENCE_GRACE,

@@ -27,10 +27,24 @@ impl Env {
     }
 
     pub(crate) fn decided(&self, path: String, decided: BranchResult) {
-        if self.scene.process.as_ref().is_some_and(|process| !process.is_dead()) {
+        // What `try_join` gave counts once an effect follows.
+        if !matches!(decided, BranchResult::Tried(_)) && self.is_alive() {
             self.scene.trace.decides(&path, decided);
         }
         self.scene.leg.decided.lock().unwrap().insert(path, decided);
+    }
+
+    /// Notes that an effect follows what the handler has decided in this run.
+    pub(crate) fn acts(&self) {
+        if self.is_alive() {
+            let decided = self.scene.leg.decided.lock().unwrap();
+            let tried = decided.iter().filter(|(_, decided)| matches!(decided, BranchResult::Tried(_)));
+            tried.for_each(|(path, decided)| self.scene.trace.decides(path, *decided));
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.scene.process.as_ref().is_some_and(|process| !process.is_dead())
     }
 
     /// Never returns in a dead process.

@@ -188,6 +188,7 @@ async fn body(step: &Step, path: &str, env: &Env, value: u64, attempt: Attempt) 
     if trace.has_received(path) {
         env.wrong(format!("an attempt of `{path}` begins after the handler received its end"));
     }
+    env.acts();
     let times = trace.attempt(path);
     let at = {
         let mut runs = leg.runs.lock().unwrap();

@@ -33,10 +33,7 @@ pub(crate) fn runs(fleet: &Fleet, consents: Option<&Consents>, interruptions: us
     if let Some(consents) = consents {
         legs.iter().try_for_each(|leg| consents.check(leg))?;
     }
-    // An attempt without an outcome ends its leg, and interrupts the steps beside it.
-    let failed = legs.iter().flat_map(|leg| leg.runs.lock().unwrap().clone());
-    let failed = failed.filter(|run| run.end == RunEnd::NoOutcome).count();
-    let interruptions = Some(fleet.deaths + interruptions + failed);
+    let interruptions = Some(fleet.deaths + interruptions + failed_attempts(&legs));
     effects(&legs, Allowance { calls: 1, repeats: 0, cuts: true, interruptions })
 }
 
@@ -51,6 +48,9 @@ pub(crate) fn asks(
     let open = |leg: &Arc<LegTrace>| Facts::of(leg).open(&case.program);
     // The last run may be one that has just begun.
     let exactly = case.program.is_exact() && !case.program.buffers() && !asked.is_empty() && !is_first;
+    // Its branch waits for a step of which nobody can find out, while another one asks.
+    let unresolved = all(&legs, |run| run.crash == Crash::Unresolved);
+    let exactly = exactly && unresolved.iter().all(|step| fleet.trace.has_received(step));
     let fits = |open: BTreeSet<String>| if exactly { *asked == open } else { asked.is_subset(&open) };
     match legs.iter().rev().any(|leg| fits(open(leg))) {
         true => Ok(()),
@@ -89,6 +89,12 @@ pub(crate) fn result(case: &Case, fleet: &Fleet, text: &str) -> Result<(), Strin
     })
 }
 
+/// Returns the number of attempts without an outcome: each ends its leg, and interrupts the steps beside it.
+fn failed_attempts(legs: &[Arc<LegTrace>]) -> usize {
+    let runs = legs.iter().flat_map(|leg| leg.runs.lock().unwrap().clone());
+    runs.filter(|run| run.end == RunEnd::NoOutcome).count()
+}
+
 fn all(legs: &[Arc<LegTrace>], holds: impl Fn(&Run) -> bool) -> BTreeSet<String> {
     let runs = legs.iter().flat_map(|leg| leg.runs.lock().unwrap().clone());
     runs.filter(|run| holds(run)).map(|run| run.path).collect()
@@ -104,7 +110,8 @@ pub(crate) fn unknown(case: &Case, fleet: &Fleet, interruptions: usize, error: &
     };
     let legs = fleet.legs.lock().unwrap().clone();
     let resolved = all(&legs, |run| run.crash != Crash::Unresolved);
-    match resolved.contains(step) || fleet.trace.has_received(step) || fleet.deaths + interruptions == 0 {
+    let interruptions = fleet.deaths + interruptions + failed_attempts(&legs);
+    match resolved.contains(step) || fleet.trace.has_received(step) || interruptions == 0 {
         true => Err(format!("{error}, though the step was not interrupted, or can be resolved")),
         false => Ok(()),
     }
