@@ -336,6 +336,11 @@ impl History {
         self.next >= self.old_len
     }
 
+    /// Returns `true` if the next entry that must be delivered in order is a step.
+    pub(super) fn next_is_step(&self) -> bool {
+        self.items[..self.old_len].get(self.next).is_some_and(|item| item.entry.kind() == EntryKind::Step)
+    }
+
     /// Lets the next entry be delivered at any time.
     pub(super) fn skip_next(&mut self) {
         if self.next < self.old_len {

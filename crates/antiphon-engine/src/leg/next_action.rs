@@ -270,6 +270,10 @@ impl Leg {
         }
         let is_blocked = self.slots.asking() == 0
             && (self.unresolved > 0 || !self.held.is_empty() && self.blocks_new_steps());
+        if self.waits_for_entry() && self.history.next_is_step() {
+            // A handler that receives later entries before it may go another way.
+            return Some(GraceReason::Divergence);
+        }
         if self.waits_for_entry() || (!is_blocked && self.awaited_abandoned_steps > 0) {
             return Some(GraceReason::Replay);
         }
@@ -285,6 +289,16 @@ impl Leg {
             GraceReason::Ask | GraceReason::NewAsk | GraceReason::Replay => {
                 self.skip_next();
                 NextAction::PollAgain
+            }
+            GraceReason::Divergence if self.waits_for_entry() && self.held.is_empty() => {
+                self.skip_next();
+                NextAction::PollAgain
+            }
+            GraceReason::Divergence if self.waits_for_entry() => {
+                while !self.history.is_replayed() {
+                    self.skip_next();
+                }
+                self.nothing_wakes()
             }
             GraceReason::Refusal | GraceReason::Divergence if self.waits_for_earlier_steps() => {
                 self.gives_up_earlier_steps = true;

@@ -39,13 +39,12 @@ use tokio::time::{Instant, Sleep};
 const POLLS_IN_A_ROW: u32 = 64;
 /// The time for which a new question waits for recorded entries that were not replayed.
 const NEW_ASK_GRACE: Duration = Duration::from_secs(1);
-/// The time for which recorded entries wait for earlier ones while something else may wake the handler: as long as
-/// [`DIVERGENCE_GRACE`], because a handler that receives them in another order may go another way.
-const REPLAY_GRACE: Duration = Duration::from_secs(10);
+/// The time for which recorded entries wait for an earlier one, which is no step, while something else may wake the handler.
+const REPLAY_GRACE: Duration = Duration::from_secs(1);
 /// The time for which a new step waits for a refused question that the handler has not reached.
 const REFUSAL_GRACE: Duration = Duration::from_secs(1);
-/// The time for which a new step waits for a recorded step that the handler has not reached. Longer than [`REFUSAL_GRACE`],
-/// because more handlers have a lookup in front of a step, beside a new one.
+/// The time for which a new step, or a recorded entry, waits for a recorded step that the handler has not reached. Longer than
+/// [`REFUSAL_GRACE`], because more handlers have a lookup in front of a step, beside a new one.
 const DIVERGENCE_GRACE: Duration = Duration::from_secs(10);
 
 /// The result of running a handler for one leg.

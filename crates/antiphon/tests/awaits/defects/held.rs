@@ -195,12 +195,12 @@ fn with_step(effects: &Effects) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_not_reached_ends_the_call_within_eleven_seconds() {
+async fn a_step_that_is_not_reached_ends_the_call_within_ten_seconds() {
     for around in ALL {
         let effects = Effects::default();
         let mut talk = ToolCall::new(json!({}));
         talk.leg(&with_step(&effects), Value::Null).await;
-        check(&mut talk, around, around.0.new_step(&effects), json!({"more": yes()}), ms(11_000)).await;
+        check(&mut talk, around, around.0.new_step(&effects), json!({"more": yes()}), ms(10_000)).await;
         assert_eq!((effects.runs("old"), effects.runs("new")), (1, 0), "{around:?}");
     }
 }
