@@ -24,7 +24,10 @@ use crate::{
     user::in_words,
 };
 use serde_json::Value;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// Checks all runs of the handler so far: their answers and effects.
 pub(crate) fn runs(fleet: &Fleet, consents: Option<&Consents>, interruptions: usize) -> Result<(), String> {
@@ -33,7 +36,7 @@ pub(crate) fn runs(fleet: &Fleet, consents: Option<&Consents>, interruptions: us
     if let Some(consents) = consents {
         legs.iter().try_for_each(|leg| consents.check(leg))?;
     }
-    let interruptions = Some(fleet.deaths + interruptions + failed_attempts(&legs));
+    let interruptions = Some(fleet.deaths + interruptions + failures(&legs));
     effects(&legs, Allowance { calls: 1, repeats: 0, cuts: true, interruptions })
 }
 
@@ -43,14 +46,15 @@ pub(crate) fn asks(
     fleet: &Fleet,
     asked: &BTreeSet<String>,
     is_first: bool,
+    interruptions: usize,
 ) -> Result<(), String> {
     let legs = fleet.legs.lock().unwrap().clone();
     let open = |leg: &Arc<LegTrace>| Facts::of(leg).open(&case.program);
     // The last run may be one that has just begun.
     let exactly = case.program.is_exact() && !case.program.buffers() && !asked.is_empty() && !is_first;
-    // Its branch waits for a step of which nobody can find out, while another one asks.
-    let unresolved = all(&legs, |run| run.crash == Crash::Unresolved);
-    let exactly = exactly && unresolved.iter().all(|step| fleet.trace.has_received(step));
+    // A branch may wait for a step of which nobody can find out, while another one asks.
+    let is_interrupted = fleet.deaths + interruptions + failures(&legs) > 0;
+    let exactly = exactly && (!is_interrupted || case.reruns || !case.program.leaves_unknown());
     let fits = |open: BTreeSet<String>| if exactly { *asked == open } else { asked.is_subset(&open) };
     match legs.iter().rev().any(|leg| fits(open(leg))) {
         true => Ok(()),
@@ -89,10 +93,11 @@ pub(crate) fn result(case: &Case, fleet: &Fleet, text: &str) -> Result<(), Strin
     })
 }
 
-/// Returns the number of attempts without an outcome: each ends its leg, and interrupts the steps beside it.
-fn failed_attempts(legs: &[Arc<LegTrace>]) -> usize {
+/// Returns the number of attempts without an outcome and of panics: each ends its leg, and interrupts the steps beside it.
+fn failures(legs: &[Arc<LegTrace>]) -> usize {
     let runs = legs.iter().flat_map(|leg| leg.runs.lock().unwrap().clone());
-    runs.filter(|run| run.end == RunEnd::NoOutcome).count()
+    let panics = legs.iter().filter(|leg| leg.panicked.load(Ordering::Relaxed)).count();
+    runs.filter(|run| run.end == RunEnd::NoOutcome).count() + panics
 }
 
 fn all(legs: &[Arc<LegTrace>], holds: impl Fn(&Run) -> bool) -> BTreeSet<String> {
@@ -110,7 +115,7 @@ pub(crate) fn unknown(case: &Case, fleet: &Fleet, interruptions: usize, error: &
     };
     let legs = fleet.legs.lock().unwrap().clone();
     let resolved = all(&legs, |run| run.crash != Crash::Unresolved);
-    let interruptions = fleet.deaths + interruptions + failed_attempts(&legs);
+    let interruptions = fleet.deaths + interruptions + failures(&legs);
     match resolved.contains(step) || fleet.trace.has_received(step) || interruptions == 0 {
         true => Err(format!("{error}, though the step was not interrupted, or can be resolved")),
         false => Ok(()),

@@ -88,7 +88,8 @@ impl Client<'_> {
                 }
                 Reply::Round { state, asked: next } => {
                     let paths = next.keys().cloned().collect();
-                    rules::asks(self.case, &self.fleet, &paths, params.get("requestState").is_none())?;
+                    let is_first = params.get("requestState").is_none();
+                    rules::asks(self.case, &self.fleet, &paths, is_first, self.interruptions)?;
                     self.shows(&next)?;
                     params["requestState"] = state.into();
                     asked = next;
