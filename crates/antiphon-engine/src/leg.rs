@@ -41,6 +41,7 @@ use crate::{
 };
 use antiphon_seal::Call;
 use antiphon_wire::InputRequest;
+use ask::AskDrop;
 use history::History;
 use slot::WakerId;
 use slots::Slots;
@@ -62,8 +63,8 @@ pub struct Leg {
     history: History,
     /// Answers that have come and were not delivered, and answers to questions asked by hand.
     inbox: Vec<IncomingAnswer>,
-    /// The questions that were dropped while the handler unwound.
-    unwound: Vec<AskRecord>,
+    /// The questions that were dropped while the handler unwound, and those that a race has dropped.
+    dropped: Vec<(AskRecord, AskDrop)>,
     /// Questions of the last round without an answer.
     unanswered: Vec<UnansweredAsk>,
     notes: Vec<Note>,
@@ -251,7 +252,7 @@ impl Leg {
             status: Status::Running,
             history,
             inbox: Vec::new(),
-            unwound: Vec::new(),
+            dropped: Vec::new(),
             unanswered,
             notes: Vec::new(),
             state: None,

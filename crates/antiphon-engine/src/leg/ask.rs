@@ -40,7 +40,7 @@ impl Leg {
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
         let Recorded(recorded) = self.find_recorded(EntryKind::Ask, &question.path, question.site)?;
         let (path, site) = (question.path.clone(), question.site);
-        self.unwound.retain(|asked| asked.path != path);
+        self.dropped.retain(|(asked, _)| asked.path != path);
         let found = self.find_answer(&question, recorded);
         let phase = match found {
             AskLookup::Recorded(at) => AskPhase::Recorded(at),
@@ -415,9 +415,11 @@ impl Leg {
                 if !has_lost {
                     self.observations.note_dropped(EntryKind::Ask, &slot.path);
                 }
-                if unwinding && !has_lost {
-                    self.unwound.extend(asking.not_asked());
-                }
+                let dropped = match self.slots.is_abandoned_branch(slot.branch) {
+                    true => Some(AskDrop::Race),
+                    false => unwinding.then_some(AskDrop::Unwinding),
+                };
+                self.dropped.extend(asking.not_asked().zip(dropped));
             }
         }
         self.after_replay.retain(|waiting| *waiting != id);
@@ -430,4 +432,13 @@ enum AskLookup {
     Agreed(AskRecord),
     /// No answer, and the cause if the same question was asked before.
     NotAnswered(AskRecord, Option<Unanswered>),
+}
+
+/// Why a question was dropped that may be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskDrop {
+    /// The handler unwound.
+    Unwinding,
+    /// Another branch of a race has ended.
+    Race,
 }

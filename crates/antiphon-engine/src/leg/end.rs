@@ -2,6 +2,7 @@
 
 use super::{
     Delivery, Leg, Observations, Purpose, Status, Unanswered, UnansweredAsk,
+    ask::AskDrop,
     slot::{SlotId, SlotState},
 };
 use crate::{
@@ -199,9 +200,15 @@ impl Leg {
             _ => None,
         });
         let mut asked: Vec<AskRecord> = not_asked.collect();
-        if matches!(self.status, Status::Stopping(StopReason::Panicked(_))) {
-            // They were asked when the handler panicked.
-            asked.append(&mut self.unwound);
+        if let Status::Stopping(reason) = &self.status {
+            // They were asked when the handler panicked, or their race is not decided: it waited for a step that failed.
+            let is_open = |(asked, drop): &(AskRecord, AskDrop)| match drop {
+                AskDrop::Unwinding => matches!(reason, StopReason::Panicked(_)),
+                AskDrop::Race => !self.history.has_lost(&asked.within),
+            };
+            asked.extend(
+                std::mem::take(&mut self.dropped).into_iter().filter(is_open).map(|(asked, _)| asked),
+            );
         }
         asked.append(&mut self.take_unreached());
         self.take_output(asked)

@@ -214,6 +214,20 @@ fn a_question_is_not_asked_before_the_failure_that_dropped_it() {
     }
 }
 
+/// A race is over and waits for the step of a loser, which fails: nothing is decided. A task has shown the question of the other loser.
+#[test]
+fn a_question_of_a_race_that_is_not_decided_stays_open_in_its_task() {
+    for wait in [700, 1000, 1300] {
+        let slow = seq([step(A, Kind::Flaky { panics: false }).waits_for(Raw::Sleeps(wait))]);
+        let race = select(A, [seq([ask(A, Form::Pick)]), seq([raw(Raw::Task(0))]), slow]);
+        let before = join(Joined::Ours, [seq([step(A, Kind::Pinned), ask(A, Form::Pick)]), Node::IntoTask]);
+        let program = seq([before, race, step(B, Kind::Done)]);
+        for carrier in [Memory, Carrier::TaskMemory] {
+            holds("it is asked again", &row(carrier, program.clone(), vec![]));
+        }
+    }
+}
+
 /// The attempt under way may end when the request has gone; no other one begins.
 #[test]
 fn no_attempt_begins_after_the_request_has_gone() {
