@@ -14,8 +14,8 @@ use std::{
 use tokio::time::{Sleep, sleep};
 
 /// The time for which a cancelled task waits for its handler, which awaits something that is not recorded, to reach its next step or
-/// question. Many handlers have a lookup in front of a step.
-const CANCELLATION_GRACE: Duration = Duration::from_secs(10);
+/// question. Many handlers have a lookup in front of a step; and a person waits for the end.
+const CANCELLATION_GRACE: Duration = Duration::from_secs(2);
 
 /// The exchange of one leg with its task.
 pub(crate) struct TaskExchange<'f> {

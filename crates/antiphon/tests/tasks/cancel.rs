@@ -110,7 +110,7 @@ async fn buy(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     };
     step("pay").await?;
     effects.does("look up");
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     if let Err(refused) = step("order").await {
         step("repay").await?;
         return Err(refused.into());
@@ -196,7 +196,7 @@ async fn a_handler_meets_the_cancellation_behind_a_lookup() {
     has_done(&client, &effects, &id, "look up").await;
     client.cancel(&id).await;
     // Another message ends the leg that waits for the handler. The next one waits again.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     client.cancel(&id).await;
     client.status(&id, "cancelled").await;
     assert_eq!(effects.done().first().unwrap(), "pay");
