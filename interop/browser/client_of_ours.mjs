@@ -2,8 +2,8 @@
 //
 //   client_of_ours.mjs CHROMIUM COMMAND ARGUMENT...      the command is `serve-demo` with its keys
 //
-// Two local servers have the page: the origin of the first is allowed, that of the second is not. One line per case; the last
-// line is `N passed, N failed`, and any failure makes the exit code 1.
+// Two local servers have the page: the origin of the first is allowed, and one of this machine; that of the second is neither. One
+// line per case; the last line is `N passed, N failed`, and any failure makes the exit code 1.
 
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -23,6 +23,8 @@ const FLAGS = [
     '--disable-background-networking',
     '--disable-component-update',
     '--disable-sync',
+    // A host that is not this machine, for the browser.
+    '--host-resolver-rules=MAP other.test 127.0.0.1',
 ];
 
 const accept = content => ({ action: 'accept', content });
@@ -83,6 +85,7 @@ const CALLS = {
         check: refused,
     },
     'page: no origin is allowed by default': {
+        page: 'other',
         server: 'default',
         job: { ...PROVISION, answers: [EU] },
         check: refused,
@@ -149,13 +152,13 @@ function cases(pages, urls) {
 // ---- the page, the servers, the browser ------------------------------------------------------------------------------
 
 /** Serves the page with this script; its origin, and what ends it. */
-async function servePage(script) {
+async function servePage(script, host) {
     const server = createServer((request, response) => {
         const [type, body] = request.url === '/page.js' ? ['text/javascript', script] : ['text/html', '<script src="/page.js"></script>'];
         response.setHeader('content-type', type).end(body);
     });
     await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-    return { origin: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
+    return { origin: `http://${host}:${server.address().port}`, stop: () => server.close() };
 }
 
 /** Starts the command; its URL, and what ends it. */
@@ -196,7 +199,7 @@ try {
         write: false,
         logLevel: 'error',
     });
-    const [own, other] = await Promise.all([0, 1].map(() => servePage(bundle.outputFiles[0].text)));
+    const [own, other] = await Promise.all(['127.0.0.1', 'other.test'].map(host => servePage(bundle.outputFiles[0].text, host)));
     toStop.push(own.stop, other.stop);
     const allowed = ['--allow-origin', own.origin];
     const [opened, closed, byDefault] = await Promise.all([
