@@ -66,9 +66,9 @@ pub(crate) enum EntryBody {
         input: Option<Digest>,
         /// True if an answer of an earlier round was removed.
         stale: bool,
-        /// True if the leg was over when the step ended. The handler has not received the outcome, and may drop the
-        /// step.
-        undelivered: bool,
+        /// The selects around the step, if its leg was over when it ended. The handler has not received the outcome, and may drop
+        /// the step.
+        undelivered: Option<Within>,
         outcome: StepOutcome,
     },
     /// A step that has begun and has no outcome, because its process died.
@@ -248,19 +248,17 @@ impl Entry {
     pub(crate) fn size(&self) -> usize {
         let body = match &self.body {
             EntryBody::Answer { text, .. } => 16 + text.as_ref().map_or(0, String::len),
-            EntryBody::Step { input, outcome, .. } => {
+            EntryBody::Step { input, outcome, undelivered, .. } => {
                 let input = if input.is_some() { 16 } else { 0 };
                 input
+                    + undelivered.as_ref().map_or(0, size_of_within)
                     + match outcome {
                         StepOutcome::Done(text) => text.len(),
                         StepOutcome::Failed(failure) => failure.size(),
                         StepOutcome::Abandoned => 0,
                     }
             }
-            EntryBody::Open(open) => {
-                let within = open.within.iter().map(|(path, _)| path.len() + 4).sum::<usize>();
-                16 + open.key_path.len() + within
-            }
+            EntryBody::Open(open) => 16 + open.key_path.len() + size_of_within(&open.within),
             EntryBody::Select { .. } | EntryBody::Checkpoint => 0,
         };
         ENTRY_OVERHEAD + self.path.len() + body
@@ -291,8 +289,7 @@ impl AskRecord {
             + self.not_asked.as_ref().map_or(0, |text| text.len())
             + self.answer.as_ref().map_or(0, |answer| answer.text.len());
         let agreed = if self.agreed.is_some() { 16 } else { 0 };
-        let within = self.within.iter().map(|(path, _)| path.len() + 4).sum::<usize>();
-        ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts + within
+        ENTRY_OVERHEAD + 16 + self.path.len() + agreed + texts + size_of_within(&self.within)
     }
 
     /// Returns `true` if the question was open in this round.
@@ -309,6 +306,10 @@ impl AskRecord {
     pub fn path(&self) -> &str {
         &self.path
     }
+}
+
+fn size_of_within(within: &Within) -> usize {
+    within.iter().map(|(path, _)| path.len() + 4).sum()
 }
 
 impl ReceivedAnswer {

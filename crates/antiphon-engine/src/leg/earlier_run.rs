@@ -62,7 +62,7 @@ impl Leg {
         let (input, round) = (*input, self.history.entry(at).round);
         let unfinished = self.history.take(at);
         let body =
-            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+            EntryBody::Step { input, stale: false, undelivered: None, outcome: StepOutcome::Abandoned };
         let abandoned = Entry { path: slot.path.clone(), round, body };
         match unwinding {
             true => self.history.record_unwinding(abandoned, slot.site, Some(unfinished)),

@@ -22,7 +22,7 @@ mod stored;
 use super::slot::SlotId;
 use crate::{
     CallSite,
-    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome, Within},
+    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome},
 };
 use antiphon_seal::Digest;
 use std::collections::HashMap;
@@ -59,8 +59,6 @@ pub(super) struct History {
     unwritten: Option<Vec<usize>>,
     /// The number of deliveries of this leg before these.
     written: u32,
-    /// The branches around undelivered steps, by index.
-    within: Vec<(usize, Within)>,
     /// The last attempts of steps that failed in earlier runs of this leg, by path.
     failed: Vec<(Arc<str>, u32)>,
 }
@@ -120,13 +118,13 @@ impl History {
     pub(super) fn of(entries: Vec<Entry>, stored: Option<Box<Continuation>>, is_written: bool) -> Self {
         let mut history = Self { items: Vec::with_capacity(entries.len() + 2), ..Self::default() };
         for entry in entries {
-            history.push_old(entry, Within::default());
+            history.push_old(entry);
         }
         history.sealed_len = history.items.len();
         if let Some(stored) = stored {
             let Continuation { entries, deliveries, failed } = *stored;
-            for (entry, within) in entries {
-                history.push_old(entry, within);
+            for entry in entries {
+                history.push_old(entry);
             }
             (history.written, history.failed) = (deliveries, failed);
         }
@@ -136,15 +134,12 @@ impl History {
         history
     }
 
-    fn push_old(&mut self, entry: Entry, within: Within) {
-        let (stale, undelivered) = match entry.body {
-            EntryBody::Step { stale, undelivered, .. } => (stale, undelivered),
+    fn push_old(&mut self, entry: Entry) {
+        let (stale, undelivered) = match &entry.body {
+            EntryBody::Step { stale, undelivered, .. } => (*stale, undelivered.is_some()),
             _ => (false, false),
         };
         self.push(entry, None);
-        if !within.is_empty() {
-            self.within.push((self.items.len() - 1, within));
-        }
         let Some(item) = self.items.last_mut() else { return };
         item.is_stored = undelivered;
         if stale || item.is_abandoned() {
@@ -293,7 +288,7 @@ impl History {
         let is_new = self.change(at, |item| {
             (item.delivered, item.waiting) = (delivered, None);
             match &mut item.entry.body {
-                EntryBody::Step { undelivered, .. } => std::mem::take(undelivered),
+                EntryBody::Step { undelivered, .. } => undelivered.take().is_some(),
                 _ => false,
             }
         });

@@ -149,11 +149,14 @@ impl Leg {
         let Some(slot) = self.remove(id) else { return };
         match slot.state {
             SlotState::Select(SelectPhase::Decided(winner, None)) => {
+                let select = Arc::clone(&slot.path);
                 let entry = Entry { path: slot.path, round: self.round, body: EntryBody::Select { winner } };
                 self.history.record(entry, slot.site);
+                self.history.lose(&select);
             }
             SlotState::Select(SelectPhase::Decided(_, Some(at))) => {
                 self.history.deliver(at, slot.site);
+                self.history.lose(&slot.path);
                 self.advance();
             }
             _ => {}

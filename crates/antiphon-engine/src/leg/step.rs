@@ -251,7 +251,7 @@ impl Leg {
         self.observations.note_outcome(&outcome);
         self.is_past_history = true;
         let (input, round) = (*input, self.round);
-        let body = EntryBody::Step { input, stale: false, undelivered: false, outcome: outcome.clone() };
+        let body = EntryBody::Step { input, stale: false, undelivered: None, outcome: outcome.clone() };
         self.history.record(Entry { path: slot.path, round, body }, slot.site);
         StepPoll::Recorded(outcome)
     }
@@ -287,7 +287,8 @@ impl Leg {
         // The handler never receives this outcome in this leg, so later legs must not deliver it either.
         let outcome =
             if self.slots.is_abandoned_branch(slot.branch) { StepOutcome::Abandoned } else { outcome };
-        let body = EntryBody::Step { input, stale: false, undelivered: !goes_on, outcome };
+        let undelivered = (!goes_on).then(|| self.slots.within(slot.branch));
+        let body = EntryBody::Step { input, stale: false, undelivered, outcome };
         self.history.record_end(Entry { path: slot.path, round, body }, slot.site);
         goes_on
     }
@@ -369,7 +370,7 @@ impl Leg {
         open.into_iter().for_each(|at| self.history.remove_entry(at));
         let path = slot.path.to_string();
         let body =
-            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+            EntryBody::Step { input, stale: false, undelivered: None, outcome: StepOutcome::Abandoned };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
             let round = entry.round;

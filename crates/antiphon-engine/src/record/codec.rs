@@ -122,7 +122,7 @@ pub(super) fn read_within(input: &mut Decoder<'_>) -> Result<Within, decode::Err
 
 impl Entry {
     pub(super) fn encode(&self, out: &mut Out) -> Encoded {
-        let (tag, members) = match &self.body {
+        let (tag, mut members) = match &self.body {
             EntryBody::Answer { first, .. } => (tag::ANSWER, 5 + u64::from(*first != self.round)),
             EntryBody::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
             EntryBody::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
@@ -131,6 +131,9 @@ impl Entry {
             EntryBody::Select { .. } => (tag::SELECT, 1),
             EntryBody::Checkpoint => (tag::CHECKPOINT, 0),
         };
+        if let EntryBody::Step { undelivered: Some(within), .. } = &self.body {
+            members += u64::from(!within.is_empty());
+        }
         out.array(3 + members)?.u8(tag)?.str(&self.path)?.u32(self.round)?;
         match &self.body {
             EntryBody::Answer { digest, times, text, refusal, at, first } => {
@@ -144,7 +147,12 @@ impl Entry {
             }
             EntryBody::Step { input, stale, undelivered, outcome } => {
                 write_optional_digest(out, input.as_ref())?;
-                out.u8(u8::from(*stale) | (u8::from(*undelivered) << 1))?;
+                let within = undelivered.as_ref().filter(|within| !within.is_empty());
+                let flags = [*stale, undelivered.is_some(), within.is_some()];
+                out.u8(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)))?;
+                if let Some(within) = within {
+                    write_within(out, within)?;
+                }
                 match outcome {
                     StepOutcome::Done(text) => {
                         out.str(text)?;
@@ -190,28 +198,23 @@ impl Entry {
                 (EntryBody::Answer { digest, times, refusal, text, at, first }, expected)
             }
             tag::STEP_DONE => {
-                let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
+                let (pinned, flags) = (optional(input, digest)?, StepFlags::decode(input)?);
                 let outcome = StepOutcome::Done(input.str()?.into());
-                (EntryBody::Step { input: pinned, stale, undelivered, outcome }, 3)
+                let members = 3 + flags.members();
+                (flags.step(pinned, outcome), members)
             }
             tag::STEP_FAILED => {
-                let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
+                let (pinned, flags) = (optional(input, digest)?, StepFlags::decode(input)?);
                 let message = input.str()?.to_owned();
                 let (code, data) = (optional_text(input)?, optional_text(input)?);
                 let failure = StepFailure { message, code, data, user_facing: input.bool()? };
-                (
-                    EntryBody::Step {
-                        input: pinned,
-                        stale,
-                        undelivered,
-                        outcome: StepOutcome::Failed(failure),
-                    },
-                    6,
-                )
+                let members = 6 + flags.members();
+                (flags.step(pinned, StepOutcome::Failed(failure)), members)
             }
             tag::STEP_ABANDONED => {
-                let (pinned, (stale, undelivered)) = (optional(input, digest)?, step_flags(input)?);
-                (EntryBody::Step { input: pinned, stale, undelivered, outcome: StepOutcome::Abandoned }, 2)
+                let (pinned, flags) = (optional(input, digest)?, StepFlags::decode(input)?);
+                let members = 2 + flags.members();
+                (flags.step(pinned, StepOutcome::Abandoned), members)
             }
             tag::STEP_OPEN => {
                 let (attempt, pinned) = (input.u32()?, optional(input, digest)?);
@@ -333,11 +336,30 @@ fn asks(bits: u8) -> AskSupport {
     asks
 }
 
-/// Decodes the two flags of a step: bit 0 is stale, bit 1 is undelivered.
-fn step_flags(input: &mut Decoder<'_>) -> Result<(bool, bool), decode::Error> {
-    let flags = input.u8()?;
-    expect(flags < 4)?;
-    Ok((flags & 1 != 0, flags & 2 != 0))
+/// The flags of a step: bit 0 is stale, bit 1 is undelivered, bit 2 says that the branches around it follow.
+struct StepFlags {
+    stale: bool,
+    undelivered: Option<Within>,
+}
+
+impl StepFlags {
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, decode::Error> {
+        let flags = input.u8()?;
+        expect(flags < 4 || flags & 6 == 6 && flags < 8)?;
+        let within = if flags & 4 != 0 { read_within(input)? } else { Within::default() };
+        expect(flags & 4 == 0 || !within.is_empty())?;
+        Ok(Self { stale: flags & 1 != 0, undelivered: (flags & 2 != 0).then_some(within) })
+    }
+
+    /// Returns the number of members that follow the flags.
+    fn members(&self) -> u64 {
+        u64::from(self.undelivered.as_ref().is_some_and(|within| !within.is_empty()))
+    }
+
+    fn step(self, input: Option<Digest>, outcome: StepOutcome) -> EntryBody {
+        let Self { stale, undelivered } = self;
+        EntryBody::Step { input, stale, undelivered, outcome }
+    }
 }
 
 pub(super) fn expect(holds: bool) -> Result<(), decode::Error> {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The entries of earlier runs of a leg, as its history replays them after the sealed ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Continuation {
-    /// The entries, each with the branches around it if it is an undelivered step: the delivered ones and the steps without an
-    /// outcome in their order, then the steps that ended and were not delivered.
-    pub(crate) entries: Vec<(Entry, Within)>,
+    /// The entries: the delivered ones and the steps without an outcome in their order, then the steps that ended and were not
+    /// delivered.
+    pub(crate) entries: Vec<Entry>,
     /// The number of deliveries.
     pub(crate) deliveries: u32,
     /// The last attempts of steps that have failed, by path.
@@ -71,7 +71,7 @@ impl Record {
     fn unfinished(&self, path: &str) -> Option<usize> {
         self.entries.iter().position(|entry| {
             let is_unfinished =
-                matches!(entry.body, EntryBody::Open(_) | EntryBody::Step { undelivered: true, .. });
+                matches!(entry.body, EntryBody::Open(_) | EntryBody::Step { undelivered: Some(_), .. });
             is_unfinished && *entry.path == *path
         })
     }
@@ -112,13 +112,13 @@ impl Record {
 impl Continuation {
     /// Returns the estimated size in bytes.
     pub(crate) fn size(&self) -> usize {
-        self.entries.iter().map(|(entry, _)| entry.size()).sum()
+        self.entries.iter().map(Entry::size).sum()
     }
 
     /// Returns `true` if an earlier run of the leg has refused a step because its task was cancelled: the handler has met the
     /// cancellation, and its later steps run.
     pub(crate) fn has_refused_step(&self) -> bool {
-        let mut outcomes = self.entries.iter().filter_map(|(entry, _)| match &entry.body {
+        let mut outcomes = self.entries.iter().filter_map(|entry| match &entry.body {
             EntryBody::Step { outcome: StepOutcome::Failed(failure), .. } => Some(failure),
             _ => None,
         });
@@ -141,31 +141,30 @@ impl Continuation {
             match step.end.take() {
                 // Its branch has lost its select: the handler never receives the outcome.
                 Some((number, _)) if is_lost(&step.open.within) => {
-                    ends.push((number, step.entry(StepOutcome::Abandoned, false, round), Within::default()));
+                    ends.push((number, step.entry(StepOutcome::Abandoned, false, round)));
                 }
                 Some((number, outcome)) => {
-                    let entry = step.entry(outcome, true, round);
-                    ends.push((number, entry, std::mem::take(&mut step.open.within)));
+                    ends.push((number, step.entry(outcome, true, round)));
                 }
                 None if step.open.attempt > step.failed => opens.push(step),
                 None => self.failed.push((step.path.clone(), step.failed)),
             }
         }
         opens.sort_by_key(|step| step.place);
-        ends.sort_by_key(|(number, ..)| *number);
+        ends.sort_by_key(|(number, _)| *number);
         let mut opens = opens.into_iter().peekable();
         let open = |step: StoredStep| {
             let round = step.round.unwrap_or(round);
-            (Entry { path: step.path, round, body: EntryBody::Open(Box::new(step.open)) }, Within::default())
+            Entry { path: step.path, round, body: EntryBody::Open(Box::new(step.open)) }
         };
         for (place, entry) in (0_u32..).zip(delivered) {
             while let Some(step) = opens.next_if(|step| step.place <= place) {
                 self.entries.push(open(step));
             }
-            self.entries.extend(entry.map(|entry| (entry, Within::default())));
+            self.entries.extend(entry);
         }
         self.entries.extend(opens.map(open));
-        self.entries.extend(ends.into_iter().map(|(_, entry, within)| (entry, within)));
+        self.entries.extend(ends.into_iter().map(|(_, entry)| entry));
         self
     }
 }

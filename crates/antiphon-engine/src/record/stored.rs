@@ -291,6 +291,7 @@ impl StoredStep {
     }
 
     pub(super) fn entry(&self, outcome: StepOutcome, undelivered: bool, round: u32) -> Entry {
+        let undelivered = undelivered.then(|| self.open.within.clone());
         let body = EntryBody::Step { input: self.open.input, stale: false, undelivered, outcome };
         Entry { path: self.path.clone(), round: self.round.unwrap_or(round), body }
     }

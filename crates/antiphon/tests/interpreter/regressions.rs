@@ -228,6 +228,36 @@ fn a_question_of_a_race_that_is_not_decided_stays_open_in_its_task() {
     }
 }
 
+/// A step ends in a branch of a race after its leg is over. On the next leg the race is over before that branch is polled.
+#[test]
+fn a_step_that_was_not_delivered_is_not_reached_behind_a_race() {
+    let checkpoint = || seq([Node::Checkpoint { name: A, now: true }]);
+    let late = || seq([step(A, Kind::Done).waits_for(Raw::Yields(1))]);
+    for panics in [false, true] {
+        for (carrier, first) in
+            [(Sealed, checkpoint()), (Memory, checkpoint()), (Memory, seq([Node::IntoTask]))]
+        {
+            let flaky = try_join(A, [seq([step(B, Kind::Flaky { panics })]), seq([ask(A, Form::Pick)])]);
+            let beside = join(Joined::Ours, [select(A, [first, late()]), ask(A, Form::Pick), catch(flaky)]);
+            let program = seq([beside, step(C, Kind::Done), ask(A, Form::Pick)]);
+            holds("it diverges", &row(carrier, program, vec![]));
+        }
+    }
+}
+
+/// The last entry before a recorded race is an answer in a branch that lost, whose next step never began.
+#[test]
+fn a_race_is_due_when_the_branch_that_lost_has_its_answer() {
+    let race = select(
+        A,
+        [seq([ask(A, Form::Pick), Node::IntoTask]), seq([ask(A, Form::Pick), step(A, Kind::Done)])],
+    );
+    let program = seq([race, step(B, Kind::Done), ask(B, Form::Pick)]);
+    for carrier in [Memory, Carrier::TaskMemory] {
+        holds("it diverges", &row(carrier, program.clone(), vec![]));
+    }
+}
+
 /// The attempt under way may end when the request has gone; no other one begins.
 #[test]
 fn no_attempt_begins_after_the_request_has_gone() {

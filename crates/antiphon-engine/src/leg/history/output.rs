@@ -57,10 +57,11 @@ impl History {
     /// Returns the valid entries: the delivered ones in the order of delivery, then the others. No entry is forgotten, whether the
     /// handler has reached it or not.
     pub(in crate::leg) fn into_entries(mut self) -> Vec<Entry> {
-        for at in self.sealed_len..self.old_len {
+        for at in 0..self.old_len {
             let item = &self.items[at];
-            let is_open = matches!(item.entry.body, EntryBody::Open(_));
-            if (is_open || item.delivered.is_none()) && self.is_lost(at) {
+            let is_stored_open = matches!(item.entry.body, EntryBody::Open(_)) && at >= self.sealed_len;
+            let is_undelivered = matches!(item.entry.body, EntryBody::Step { undelivered: Some(_), .. });
+            if (is_stored_open || is_undelivered) && self.is_lost(at) {
                 self.items[at].abandon();
             }
         }
@@ -90,6 +91,6 @@ impl HistoryItem {
             _ => return,
         };
         self.entry.body =
-            EntryBody::Step { input, stale: false, undelivered: false, outcome: StepOutcome::Abandoned };
+            EntryBody::Step { input, stale: false, undelivered: None, outcome: StepOutcome::Abandoned };
     }
 }

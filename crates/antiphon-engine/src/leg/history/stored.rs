@@ -27,7 +27,7 @@ impl History {
     /// Returns `true` if the entry is a step without an outcome, or with one that the handler has not received.
     pub(in crate::leg) fn is_unfinished(&self, at: usize) -> bool {
         let body = &self.items[at].entry.body;
-        matches!(body, EntryBody::Step { undelivered: true, .. } | EntryBody::Open(_))
+        matches!(body, EntryBody::Step { undelivered: Some(_), .. } | EntryBody::Open(_))
     }
 
     /// Removes an entry, and returns it.
@@ -95,6 +95,21 @@ impl History {
             .map(|entry| &*entry.path)
     }
 
+    /// Notes that a select is over. What an earlier leg or run has done in a branch that lost need not be reached.
+    pub(in crate::leg) fn lose(&mut self, select: &str) {
+        for at in 0..self.old_len {
+            let is_within = match &self.items[at].entry.body {
+                EntryBody::Step { undelivered: Some(within), .. } => {
+                    within.iter().any(|(of, _)| **of == *select)
+                }
+                _ => false,
+            };
+            if is_within && self.is_lost(at) {
+                self.change(at, |item| (item.optional, item.order) = (true, DeliveryOrder::AnyTime));
+            }
+        }
+    }
+
     /// Returns `true` if another branch has won one of these selects.
     pub(in crate::leg) fn has_lost(&self, within: &Within) -> bool {
         within.iter().any(|(path, branch)| {
@@ -107,10 +122,10 @@ impl History {
 
     /// Returns `true` if another branch has won a select around the step.
     pub(super) fn is_lost(&self, at: usize) -> bool {
-        let within = match &self.items[at].entry.body {
-            EntryBody::Open(open) => Some(&open.within),
-            _ => self.within.iter().find(|(of, _)| *of == at).map(|(_, within)| within),
-        };
-        within.is_some_and(|within| self.has_lost(within))
+        match &self.items[at].entry.body {
+            EntryBody::Open(open) => self.has_lost(&open.within),
+            EntryBody::Step { undelivered: Some(within), .. } => self.has_lost(within),
+            _ => false,
+        }
     }
 }

@@ -42,12 +42,11 @@ fn body() -> impl Strategy<Value = EntryBody> {
                 first
             }
         ),
-        (option::of(digest()), any::<bool>(), any::<bool>(), outcome()).prop_map(
+        (option::of(digest()), any::<bool>(), option::of(within()), outcome()).prop_map(
             |(input, stale, undelivered, outcome)| EntryBody::Step { input, stale, undelivered, outcome }
         ),
-        (any::<u32>(), option::of(digest()), ".{0,12}", vec((".{0,8}", any::<u8>()), 0..3)).prop_map(
+        (any::<u32>(), option::of(digest()), ".{0,12}", within()).prop_map(
             |(attempt, input, key_path, within)| {
-                let within = within.into_iter().map(|(path, branch)| (path.into(), branch)).collect();
                 EntryBody::Open(Box::new(OpenStep { attempt, input, key_path: key_path.into(), within }))
             }
         ),
@@ -68,6 +67,12 @@ fn note() -> impl Strategy<Value = Note> {
 }
 
 prop_compose! {
+    fn within()(within in vec((".{0,6}", any::<u8>()), 0..3)) -> Within {
+        within.into_iter().map(|(path, branch)| (path.into(), branch)).collect()
+    }
+}
+
+prop_compose! {
     fn entry()(path in ".{0,12}", round in rounds(), body in body()) -> Entry {
         Entry { path: path.into(), round, body }
     }
@@ -79,9 +84,8 @@ prop_compose! {
         (digest, agreed) in (digest(), option::of(digest())),
         (times, round, first, deadline) in (any::<u8>(), rounds(), rounds(), any::<Option<u64>>()),
         (question, answer, not_asked) in (maybe_text(), maybe_text(), maybe_text()),
-        within in vec((".{0,6}", any::<u8>()), 0..3),
+        within in within(),
     ) -> AskRecord {
-        let within = within.into_iter().map(|(path, branch)| (path.into(), branch)).collect();
         let (question, not_asked) = (question.map(Into::into), not_asked.map(Into::into));
         AskRecord { path: path.into(), digest, times, round, first, deadline, agreed, question, answer: answer.map(Into::into), not_asked, within }
     }

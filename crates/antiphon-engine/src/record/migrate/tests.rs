@@ -25,7 +25,7 @@ fn record(words: &[&str]) -> Record {
         let step = |input, stale| EntryBody::Step {
             input,
             stale,
-            undelivered: false,
+            undelivered: None,
             outcome: StepOutcome::Done((*word).into()),
         };
         let body = match what {

@@ -222,6 +222,10 @@ impl SelectRun<'_> {
                 }
             }
         }
+        // A branch that is not done may have received the entry before that of this select, which is due now.
+        if let Some(winner) = decide(done) {
+            return Some(winner);
+        }
         runtime.with(|leg| leg.wait_for_select(slot, cx.waker(), done.contains(&true)));
         None
     }
