@@ -41,7 +41,6 @@ use crate::{
 };
 use antiphon_seal::Call;
 use antiphon_wire::InputRequest;
-use ask::AskDrop;
 use history::History;
 use slot::WakerId;
 use slots::Slots;
@@ -144,6 +143,15 @@ struct IncomingAnswer {
     was_read: bool,
     /// True if the future that asked was dropped before it took the answer.
     given_up: bool,
+}
+
+/// Why a question was dropped that may be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AskDrop {
+    /// The handler unwound.
+    Unwinding,
+    /// Another branch of a race has ended.
+    Race,
 }
 
 /// A question of the last round without a valid answer.

@@ -1,7 +1,7 @@
 //! Questions that a handler awaits: recorded answers, new answers, and questions that are asked again.
 
 use super::{
-    Delivery, Leg, Recorded, Unanswered, UnansweredAsk,
+    AskDrop, Delivery, Leg, Recorded, Unanswered, UnansweredAsk,
     end::check_leg_limit,
     slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
     slots::Counter,
@@ -432,13 +432,4 @@ enum AskLookup {
     Agreed(AskRecord),
     /// No answer, and the cause if the same question was asked before.
     NotAnswered(AskRecord, Option<Unanswered>),
-}
-
-/// Why a question was dropped that may be asked again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AskDrop {
-    /// The handler unwound.
-    Unwinding,
-    /// Another branch of a race has ended.
-    Race,
 }

@@ -1,8 +1,7 @@
 //! The end of a leg: the round that leaves, and the output for the next leg.
 
 use super::{
-    Delivery, Leg, Observations, Purpose, Status, Unanswered, UnansweredAsk,
-    ask::AskDrop,
+    AskDrop, Delivery, Leg, Observations, Purpose, Status, Unanswered, UnansweredAsk,
     slot::{SlotId, SlotState},
 };
 use crate::{
