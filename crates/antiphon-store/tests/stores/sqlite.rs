@@ -220,12 +220,18 @@ async fn a_paused_clock_stands_still_while_the_file_is_used() {
 async fn an_operation_that_is_left_does_not_hold_the_clock() {
     let folder = Folder::new("sqlite-left");
     let store = open(&folder, SqliteOptions::default().timeout(Duration::from_secs(3_600))).await;
+    // The lock keeps an operation from ending before it is left.
+    let locks = rusqlite::Connection::open(folder.path("calls.db")).unwrap();
     let first = request(1, 1);
     let mut left = store.claim(&first);
+    locks.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!((&mut left).now_or_never().is_none());
+    locks.execute_batch("ROLLBACK").unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let dropped = request(2, 1);
+    locks.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(store.claim(&dropped).now_or_never().is_none());
+    locks.execute_batch("ROLLBACK").unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(matches!(left.await.unwrap(), Claim::Fresh(_)));
 }
