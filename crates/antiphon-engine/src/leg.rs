@@ -145,7 +145,7 @@ struct IncomingAnswer {
     given_up: bool,
 }
 
-/// Why a question was dropped that may be asked again.
+/// The reason for which a question was dropped that may be asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AskDrop {
     /// The handler unwound.

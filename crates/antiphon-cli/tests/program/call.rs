@@ -197,7 +197,7 @@ fn verbose_logs_each_leg_on_standard_error() {
     assert!(done.stderr.contains("<- leg 1: antiphon-demo asks `region`"), "{done:?}");
 }
 
-/// What a server sends controls no terminal, whatever part of a message has it.
+/// Checks that no part of a message of a server controls the terminal.
 #[test]
 fn verbose_escapes_each_text_of_the_server() {
     let title = "m\u{1b}]0;owned\u{7}";
