@@ -17,7 +17,7 @@ pub(super) struct ActiveTasks {
 /// A task that this process runs.
 #[derive(Default)]
 pub(super) struct ActiveTask {
-    /// Wakes the run: there is a message.
+    /// Wakes the run: there is a message, or the process drains.
     pub(super) message: Notify,
     state: Mutex<ActiveState>,
 }
@@ -76,14 +76,9 @@ impl ActiveTasks {
         self.count.send_replace(tasks.len());
     }
 
-    /// Ends the legs that run.
-    pub(super) fn end_legs(&self) {
-        for active in self.tasks().values() {
-            if let Some(leg) = &active.state().leg {
-                leg.end_soon();
-            }
-            active.message.notify_one();
-        }
+    /// Wakes every run: the process drains.
+    pub(super) fn wake_all(&self) {
+        self.tasks().values().for_each(|active| active.message.notify_one());
     }
 
     /// Waits until no task runs.

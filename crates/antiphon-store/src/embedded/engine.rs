@@ -101,7 +101,7 @@ impl TaskEngine for EmbeddedEngine {
 
     fn drain(&self) {
         self.0.is_draining.store(true, Ordering::Release);
-        self.0.active.end_legs();
+        self.0.active.wake_all();
     }
 
     fn idle(&self) -> TaskFuture<'_, ()> {

@@ -7,12 +7,20 @@ use crate::{
 };
 use antiphon_wire::escaped;
 use futures_util::future::{Either, select};
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep};
+use std::{
+    future::{Future, pending},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// The number of attempts to write a snapshot, and the pause after the first one.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
+/// The time that each leg has from its beginning, also if the process drains. Where a process lives for one request, a task would
+/// otherwise only change hands.
+const DRAINED_LEG: Duration = Duration::from_secs(1);
 
 /// Runs a task until it waits or ends.
 pub(super) async fn run(
@@ -24,9 +32,12 @@ pub(super) async fn run(
     let _removed = RemovedAtEnd { engine: &engine, key };
     loop {
         let Ok(_place) = engine.places.acquire().await else { return };
+        if engine.is_draining() {
+            return;
+        }
         active.looks();
         run_claimed(&engine, &*program, key, &active).await;
-        if engine.is_draining() || engine.active.end(key, &active) {
+        if engine.active.end(key, &active) {
             return;
         }
     }
@@ -70,6 +81,13 @@ async fn run_claimed(engine: &Shared, program: &dyn TaskProgram, key: TaskKey, a
     active.set_leg(None);
 }
 
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}
+
 /// Renews the lease. Resolves when it is lost.
 async fn lost(engine: &Shared, fence: &TaskFence) {
     let lease = engine.lease;
@@ -100,13 +118,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs leg after leg. A failure of the store ends the run: the task is due again when its lease is over.
+    /// Runs leg after leg, the first one in any case. A failure of the store ends the run: the task is due again when its lease is
+    /// over.
     async fn go(&mut self, mut messages: Vec<TaskMessage>) {
-        loop {
+        for leg in 1_u64.. {
             if self.engine.is_draining() && is_mutant("task_drain_keeps") {
                 return;
             }
-            if self.engine.is_draining() {
+            if self.engine.is_draining() && leg > 1 {
                 return self.write_and_release(TaskNext::Runs, 0).await;
             }
             let before = is_mutant("task_input_not_stored").then(|| self.snapshot.clone());
@@ -156,13 +175,15 @@ impl Run<'_> {
         self.active.set_leg(Some(Arc::clone(&control)));
         let snapshot = self.snapshot.clone();
         let mut leg = self.program.run(self.key, &snapshot, &control);
+        let mut drained = Some(Instant::now() + DRAINED_LEG);
         let end = loop {
-            if self.engine.is_draining() {
-                control.end_soon();
-            }
             tokio::select! {
                 biased;
                 end = &mut leg => break end,
+                () = until(drained), if self.engine.is_draining() && drained.is_some() => {
+                    drained = None;
+                    control.end_soon();
+                }
                 shown = control.shown() => {
                     self.snapshot = shown;
                     let mut written = pin!(self.write(TaskNext::Runs, 0, true));

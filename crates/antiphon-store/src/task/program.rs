@@ -89,7 +89,8 @@ impl LegControl {
         Self::default()
     }
 
-    /// Ends the leg at its next opportunity: called by the engine when a message arrives, or when the process drains.
+    /// Ends the leg at its next opportunity: called by the engine when a message arrives, or when the process drains and the
+    /// leg has had time to get on.
     pub fn end_soon(&self) {
         let mut state = self.state();
         state.ends = true;

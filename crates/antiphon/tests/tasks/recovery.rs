@@ -9,7 +9,7 @@ use antiphon::{
     store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
     tool,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
@@ -69,6 +69,18 @@ async fn slow_entry(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error>
     work(ctx, &effects).await
 }
 
+/// Looks something up before each step.
+#[tool(task = "required")]
+async fn looks_up(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    let lookup = || tokio::time::sleep(Duration::from_millis(500));
+    lookup().await;
+    work_once(ctx, &effects, "one").await?;
+    let Name { name } = ctx.elicit("Whose?").await?;
+    lookup().await;
+    work_once(ctx, &effects, "two").await?;
+    Ok(name)
+}
+
 /// Asks two people, the first one behind a wait that is not recorded; the second answer has a step behind it.
 #[tool(task = "required", rerun_after_crash)]
 async fn beside(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
@@ -119,6 +131,7 @@ impl Fleet {
             .tool(again)
             .tool(once)
             .tool(slow_entry)
+            .tool(looks_up)
             .tool(beside)
             .build()
             .unwrap();
@@ -225,6 +238,43 @@ fn a_process_that_drains_hands_its_tasks_over() {
     // No time has passed on the store's clock: the lease was given back.
     second.answer(&id);
     assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+}
+
+#[test]
+fn a_task_ends_although_each_process_lives_for_one_request() {
+    // The time from the request to the drain, in milliseconds.
+    for life in [5, 100, 499] {
+        let fleet = Fleet::new();
+        let live = |request: &dyn Fn(&Process) -> Value| {
+            let process = fleet.process();
+            process.effects.gate.add_permits(1);
+            let seen = request(&process);
+            process.runtime.block_on(async {
+                tokio::time::sleep(Duration::from_millis(life)).await;
+                process.client.server.drain();
+                tokio::time::timeout(Duration::from_secs(10), process.client.server.steps_ended())
+                    .await
+                    .unwrap();
+            });
+            seen
+        };
+        let id = live(&|process| json!(process.runtime.block_on(process.client.task("looks_up", json!({})))));
+        let id = id.as_str().unwrap();
+        // Each process ends one leg.
+        let until = |is_it: &dyn Fn(&Value) -> bool| {
+            let get = |process: &Process| process.runtime.block_on(process.client.get(id));
+            let seen = (0..3).map(|_| live(&get)).find(is_it);
+            seen.unwrap_or_else(|| panic!("{life} ms: {:?}", fleet.done))
+        };
+        until(&|task| keys_of(task) == ["name"]);
+        live(&|process| {
+            let answer = json!({"name": accept(json!({"name": "Anna"}))});
+            process.runtime.block_on(process.client.update(id, answer));
+            json!(null)
+        });
+        assert_eq!(text_of(&until(&|task| task["status"] == "completed")), "Anna");
+        assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+    }
 }
 
 #[test]
