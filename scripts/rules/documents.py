@@ -29,6 +29,25 @@ def guide(tree):
             yield f"{FACADE} does not name the feature {feature}"
 
 
+# The most bytes of what is read first.
+MOST = {"README.md": 6 * 1024, "ARCHITECTURE.md": 24 * 1024, "SECURITY.md": 8 * 1024}
+PEER = "interop/rmcp/readme/src/main.rs"
+
+
+@rule("first-pages", *(Plant(f"{document} has", {document: append("a" * most)}) for document, most in MOST.items()),
+      Plant("README.md does not have the lines of", {"README.md": replace("impl Databases {", "impl Planted {")}),
+      Plant("README.md does not have the lines of", {PEER: replace("enum Stage {", "enum Planted {")}))
+def first_pages(tree):
+    """What is read first is short, and its comparison with rmcp is code that compiles."""
+    for document, most in MOST.items():
+        bytes_of_document = len(tree.text(document).encode())
+        if bytes_of_document > most:
+            yield f"{document} has {bytes_of_document} bytes; {most} is the most"
+    compared = re.search(r"(?s)// README: begin\n(.*?)\n// README: end", tree.text(PEER)).group(1)
+    if compared not in tree.text("README.md"):
+        yield f"README.md does not have the lines of {PEER} between its marks"
+
+
 @rule("examples", Plant("examples/README.md has no row for planted", {"examples/planted/main.rs": "fn main() {}\n"}),
       Plant("examples/Cargo.toml has no program planted", {"examples/planted/main.rs": "fn main() {}\n"}),
       Plant("examples/README.md names planted", {"examples/README.md": append("\n| `planted` | a | b |\n")}))
@@ -139,17 +158,17 @@ def sentences(text):
 
 
 @rule("security", Plant("no row for: Planted words are safe.", {"SECURITY.md": append("\nPlanted words are safe.\n")}),
-      Plant("SECURITY.md has no sentence that begins: Planted words", {"docs/security.md": append("\n| Planted words .. | a test |\n")}))
+      Plant("SECURITY.md has no sentence that begins: Planted words", {"docs/conformance/security.md": append("\n| Planted words .. | a test |\n")}))
 def security(tree):
-    """docs/security.md lists each sentence of SECURITY.md with what holds it. A row begins with the first words of a sentence."""
+    """docs/conformance/security.md lists each sentence of SECURITY.md with what holds it. A row begins with the first words of a sentence."""
     listed = list(sentences(tree.text("SECURITY.md")))
-    rows = [" ".join(row.split()) for row in re.findall(r"(?m)^\| (.+?) \.\. \| .+ \|$", tree.text("docs/security.md"))]
+    rows = [" ".join(row.split()) for row in re.findall(r"(?m)^\| (.+?) \.\. \| .+ \|$", tree.text("docs/conformance/security.md"))]
     for sentence in listed:
         if not any(sentence.startswith(row) for row in rows):
-            yield f"docs/security.md: no row for: {sentence}"
+            yield f"docs/conformance/security.md: no row for: {sentence}"
     for row in rows:
         if not any(sentence.startswith(row) for sentence in listed):
-            yield f"docs/security.md: SECURITY.md has no sentence that begins: {row}"
+            yield f"docs/conformance/security.md: SECURITY.md has no sentence that begins: {row}"
 
 
 INDEX = "crates/antiphon/tests/README.md"
@@ -179,13 +198,6 @@ def tests(tree):
             yield f"{INDEX}: {'/'.join(parts)} uses sockets, processes or threads, and is not in the section on the wall clock"
 
 
-# The crates in reading order. Each folder of crates/ must be one of them.
-ORDER = [
-    "antiphon", "antiphon-server", "antiphon-client", "antiphon-engine", "antiphon-store", "antiphon-dbos", "antiphon-seal",
-    "antiphon-wire", "antiphon-schema", "antiphon-jwt", "antiphon-connect", "antiphon-macros", "antiphon-demo", "antiphon-cli",
-]
-
-
 def first_sentence(text):
     """The first sentence of a file's documentation."""
     found = []
@@ -197,43 +209,19 @@ def first_sentence(text):
         found.append(line[3:].strip())
     joined = re.sub(r"\[(`[^`]*`)\](\([^)]*\))?", r"\1", " ".join(found))
     sentence = re.match(r"(.*?[.:])(\s|$)", joined)
-    return (sentence.group(1) if sentence else joined).rstrip(":").rstrip(".")
+    return sentence.group(1) if sentence else joined
 
 
-def reading_order(path):
-    """Files before folders, the face of a folder first."""
-    return [(0, "") if part in ("lib", "main", "mod") else (1, part) for part in path.removesuffix(".rs").split("/")]
-
-
-def code_map(tree):
-    lines = [
-        "# Code map",
-        "",
-        "Each source file, with the first sentence of its documentation. Written by `scripts/house code-map --write`.",
-        "[ARCHITECTURE.md](../ARCHITECTURE.md) walks one call through these files.",
-    ]
-    for folder in [*(f"crates/{name}" for name in ORDER if tree.exists(f"crates/{name}/Cargo.toml")), "drill"]:
-        description = re.search(r'(?m)^description = "(.*)"', tree.text(f"{folder}/Cargo.toml")).group(1)
-        lines += ["", f"## {folder.split('/')[-1]}", "", description, "", "| file | |", "|---|---|"]
-        sources = [path.removeprefix(f"{folder}/src/") for path in tree.glob(f"{folder}/src/**/*.rs")]
-        for path in sorted(sources, key=reading_order):
-            if "tests" not in path.removesuffix(".rs").split("/"):
-                missing = "the crate's documentation is src/lib.md" if path in ("lib.rs", "main.rs") else ""
-                lines.append(f"| `{path}` | {first_sentence(tree.text(f'{folder}/src/{path}')) or missing} |")
-    return {"docs/code-map.md": "\n".join(lines) + "\n"}
-
-
-@rule("code-map", Plant("docs/code-map.md is not up to date", {"crates/antiphon-wire/src/planted.rs": "//! A plant.\n"}),
-      Plant("`planted.rs` has no documentation", {"crates/antiphon-wire/src/planted.rs": "fn f() {}\n"}),
-      Plant("planted is not in the reading order", {"crates/planted/Cargo.toml": '[package]\nname = "planted"\ndescription = "A plant."\n'}),
-      write=code_map)
-def check_code_map(tree):
-    """docs/code-map.md has each source file. Benchmarks, peers, examples and fuzz targets have a README of their own."""
-    there = {path.split("/")[1] for path in tree.glob("crates/*/Cargo.toml")}
-    for name in sorted(there ^ set(ORDER)):
-        yield f"{name} is {'not in the reading order of the code map' if name in there else 'no crate'}"
-    for path, text in code_map(tree).items():
-        for name in re.findall(r"(?m)^\| (`.*`) \|  \|$", text):
-            yield f"{name} has no documentation"
-        if tree.text(path) != text:
-            yield f"{path} is not up to date: run scripts/house code-map --write"
+@rule("files", Plant("crates/antiphon-wire/src/planted.rs has no documentation", {"crates/antiphon-wire/src/planted.rs": "fn f() {}\n"}),
+      Plant("the documentation of crates/antiphon-wire/src/planted.rs has no sentence", {"crates/antiphon-wire/src/planted.rs": "//! A plant\n"}))
+def files(tree):
+    """Each source file begins with a sentence that says what it is."""
+    for path in tree.glob("crates/*/src/**/*.rs", "drill/src/**/*.rs"):
+        parts = path.removesuffix(".rs").split("/")
+        if "tests" in parts or parts[-1] in ("lib", "main"):
+            continue
+        sentence = first_sentence(tree.text(path))
+        if not sentence:
+            yield f"{path} has no documentation"
+        elif not sentence.endswith((".", ":")):
+            yield f"the documentation of {path} has no sentence"

@@ -11,6 +11,8 @@ from .tree import Plant, append, rule
 
 DOCUMENTS = ("README.md", "DESIGN.md", "bench/README.md", "interop/README.md", "conformance/README.md", "examples/README.md", "fuzz/README.md",
              "docs/*.md", "crates/*/README.md", "crates/*/src/lib.md", "crates/antiphon/src/guide/*.md")
+# Limits are chosen, not measured.
+LIMITS = "docs/limits.md"
 UNIT = r"(?:µs|us|ns|ms|KiB|MiB|GiB|kB|KB|MB|GB|requests/s|calls/s)"
 FIGURE = re.compile(rf"\b\d[\d,.]*\s?{UNIT}(?![\w/])|\b\d[\d,.]*\s?[x×](?!\w)")
 HEADED = re.compile(rf"(?:^|[\s,(]){UNIT}(?:$|[\s,)/])|(?:^|\s)[x×](?:$|\s)|ratio")
@@ -73,6 +75,8 @@ PLANTED = "docs/planted.md"
       Plant(None, {PLANTED: "# Planted\n\nIt is 3x faster: `cargo bench`.\n\n## Another\n\nThe limit is 10 ms.\n"}))
 def check(tree):
     for document in tree.glob(*DOCUMENTS):
+        if document == LIMITS:
+            continue
         for part in sections(tree.text(document).split("\n")):
             if not commands(part):
                 for number in figures(part):

@@ -3,7 +3,7 @@
 Looks at the text in backquotes of each document, outside of code blocks.
 
 * A path is in the tree: from the root, from `crates/`, from the document's folder, or with an abbreviation of
-  ARCHITECTURE.md and docs/spec.md. `file.rs::name` names a function of the file.
+  ARCHITECTURE.md and docs/conformance/spec.md. `file.rs::name` names a function of the file.
 * `Type::member` is a member of a type of the sources.
 * Beside a path (`path` (`function`), `function` in `path`, the table "the line that" of ARCHITECTURE.md), a function or a
   quoted line is in that file.
@@ -238,12 +238,12 @@ ENVELOPE = "crates/antiphon-wire/src/version.rs"
     (f"`elicit` in `{ENVELOPE}`", f"`elicit` is not in {ENVELOPE}"),
 ]), Plant(f"{DOCUMENT}:3: `in_transaction` is not in {ENVELOPE}", {DOCUMENT: f"| the line that | is in | as |\n|---|---|---|\n| a | `{ENVELOPE}` | `in_transaction` |\n"}),
       Plant("ARCHITECTURE.md:", {"ARCHITECTURE.md": append("\n`plantless`\n")}),
-      Plant(None, {DOCUMENT: f"`plantless`\n\n```text\nplantless\n```\n\n`docs/`, `{ENVELOPE}`, [a link](code-map.md), `Server::builder`\n"}))
+      Plant(None, {DOCUMENT: f"`plantless`\n\n```text\nplantless\n```\n\n`docs/`, `{ENVELOPE}`, [a link](limits.md), `Server::builder`\n"}))
 def paths(tree):
     sources = tree.memo.get("paths") or Sources(tree)
     tree.memo["paths"], sources.tree = sources, tree
     for document in tree.glob("**/*.md"):
-        if os.path.basename(document) not in ("CHANGELOG.md", "code-map.md", "carriers_picture.md"):
+        if os.path.basename(document) not in ("CHANGELOG.md", "carriers_picture.md"):
             key = document, tree.text(document)
             if key not in sources.faults:
                 sources.faults[key] = [f"{document}:{line}: {fault}" for line, fault in faults(sources, document)]

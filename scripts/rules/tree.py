@@ -34,13 +34,11 @@ class Rule:
     plants: tuple
     # A rule of prose is reported, and fails nothing.
     warns: bool
-    # Rewrites the file that the rule compares.
-    write: object
 
 
-def rule(name, *plants, warns=False, write=None):
+def rule(name, *plants, warns=False):
     def add(check):
-        RULES[name] = Rule(name, check, plants, warns, write)
+        RULES[name] = Rule(name, check, plants, warns)
         return check
     return add
 

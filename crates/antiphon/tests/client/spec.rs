@@ -1,4 +1,4 @@
-//! Requirements of the specification on every client, against servers that keep no rule: page by page in docs/spec.md.
+//! Requirements of the specification on every client, against servers that keep no rule: page by page in docs/conformance/spec.md.
 
 use crate::client_support::*;
 use antiphon::{

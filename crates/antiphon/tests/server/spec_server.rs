@@ -1,4 +1,4 @@
-//! Requirements of the specification on every server, with any offers: page by page in docs/spec.md.
+//! Requirements of the specification on every server, with any offers: page by page in docs/conformance/spec.md.
 
 use crate::common;
 use crate::common::{Over, answers, fixture, gate::soon, lines, meta, request, send, with};

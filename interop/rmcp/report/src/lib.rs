@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The version of the peer in the lock file.
-const VERSION: &str = "3.9.0";
+const VERSION: &str = "3.11.0";
 
 /// Outcome of a check.
 #[derive(Debug)]

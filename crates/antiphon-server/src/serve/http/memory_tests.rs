@@ -1,4 +1,4 @@
-//! The worst case of the defaults, as ARCHITECTURE.md states it.
+//! The worst case of the defaults, as docs/limits.md states it.
 
 use crate::{
     Limits,
@@ -47,13 +47,13 @@ fn parts() -> Vec<(&'static str, usize)> {
 fn the_defaults_stay_below_a_gibibyte() {
     let bytes: usize = parts().iter().map(|(_, bytes)| bytes).sum();
     assert!(bytes < 1024 * MIB, "{:#?}", parts());
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
     // A published package does not have the document.
     let Ok(document) = std::fs::read_to_string(document) else { return };
     for (name, bytes) in parts() {
         let row = format!("| {name} | {} MiB |", bytes.div_ceil(MIB));
-        assert!(document.contains(&row), "ARCHITECTURE.md lacks: {row}");
+        assert!(document.contains(&row), "docs/limits.md lacks: {row}");
     }
     let sum = format!("| in all | {} MiB |", bytes.div_ceil(MIB));
-    assert!(document.contains(&sum), "ARCHITECTURE.md lacks: {sum}");
+    assert!(document.contains(&sum), "docs/limits.md lacks: {sum}");
 }
