@@ -255,8 +255,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the maximum number of entries on a page of a list, at least 1. Default: all entries on one page. Instances
-    /// that share calls may have different values.
+    /// Sets the maximum number of entries on a page of a list, at least 1. Default: all entries on one page, because
+    /// some clients do not follow `nextCursor`. Instances that share calls may have different values.
     #[must_use]
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = Some(entries);

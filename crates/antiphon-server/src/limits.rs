@@ -95,7 +95,7 @@ impl Limits {
     }
 
     /// Sets the maximum number of questions in one round; in a legacy session, of questions of one call that wait at the
-    /// same time. Default 64.
+    /// same time. Default 64. Further questions are asked in the next round: a refusal would lose the results of the leg's steps.
     #[must_use]
     pub fn asks(mut self, limit: usize) -> Self {
         self.asks = limit;

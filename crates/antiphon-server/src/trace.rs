@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 const LONGEST_STATE: usize = 512;
 
 /// The trace context of a request: `traceparent` and `tracestate` of its `_meta`, in the form of W3C Trace Context. A task keeps the
-/// context of the request that created it, so that all its legs belong to one trace, in every process.
+/// context of the request that created it, so that all its legs belong to one trace, in every process. `baggage`
+/// is not kept: it carries data of the caller.
 ///
 /// > the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation. When present, their
 /// > values MUST follow W3C Trace Context

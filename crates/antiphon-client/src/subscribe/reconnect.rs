@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The number of attempts, and the waits between them, to open a subscription again after it broke, or after the server closed
-/// it.
+/// it. The usual reason for such an end is that the server stops, and another instance is there at once.
 ///
 /// The waits double from the first to the longest. Each wait is shortened by a random part of up to one half, so that not
 /// all clients reconnect at the same time after a server restarts.

@@ -47,7 +47,8 @@ pub struct Ctx {
     scope: Box<str>,
 }
 
-/// The data of one leg's context.
+/// The data of one leg's context. It is shared, because the code that cancels a request must check from outside of the handler's
+/// future, which owns its context, if a step runs.
 pub(crate) struct LegContext {
     pub(crate) call: Option<CallId>,
     pub(crate) leg: u16,
@@ -181,7 +182,8 @@ impl Ctx {
         &self.leg.version
     }
 
-    /// Returns the person's answer to exactly this form, decoded; `None` if the form was not asked in the last leg.
+    /// Returns the person's answer to exactly this form, decoded; `None` if the form was not asked. The answer is there on each leg until
+    /// the handler returns questions or state again.
     ///
     /// If the wording of a question has changed since it was asked, it has no answer: ask it again.
     ///

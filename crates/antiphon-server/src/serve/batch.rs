@@ -1,4 +1,5 @@
-//! Batches: several messages in one JSON array. Only 2025-03-26 has them.
+//! Batches: several messages in one JSON array. Only 2025-03-26 has them. On pipes each message is answered when it
+//! is done, because the client finds its answers by their ids; over HTTP the answers are one array.
 
 use antiphon_wire::ErrorObject;
 use serde::{

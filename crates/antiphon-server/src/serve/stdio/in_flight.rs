@@ -26,7 +26,8 @@ struct Message {
     reserved: RequestBytes,
 }
 
-/// Answers the request in this line; `None` if the request was cancelled.
+/// Answers the request in this line; `None` if the request was cancelled. The line is read again: its first reader needs the id
+/// before this future exists, and the request borrows from the line.
 async fn answer<S: MessageService>(
     server: S,
     session: Option<S::Session>,

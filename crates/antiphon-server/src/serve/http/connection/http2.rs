@@ -1,4 +1,4 @@
-//! HTTP/2 without TLS, by prior knowledge: a client that knows that the server speaks it, such as a proxy.
+//! HTTP/2 without TLS, by prior knowledge: a client that knows that the server speaks it, such as a proxy, which ends TLS.
 //!
 //! Each stream is a request with a task of its own, because a proxy sends the requests of many clients over one connection.
 //! The tasks end with their connection.
