@@ -1,6 +1,6 @@
 //! Replies: their kind, and the name and version of the server that stand in every result.
 
-use crate::{quota::Exceeded, refusal::Refusal, session::SessionResult};
+use crate::{errors::refusal::Refusal, quota::Exceeded, session::SessionResult};
 use antiphon_wire::{
     CallToolResult, ErrorCode, ErrorObject, GetPromptResult, Meta, ProtocolVersion, ReadResourceResult,
     RequestId, Unreadable, meta_keys, write_error, write_result,

@@ -1,11 +1,18 @@
 //! Access for the test bench: settings that only tests make, and values that only tests read.
 
 use crate::{
-    Clock, OnExpired, ReplayCheck, ReplayFault, Server, ServerBuilder, TaskMode,
-    builder::Keys,
     offer::registry::Lists,
-    server_service::ServerSession,
-    settings::{Level, Settings},
+    options::{
+        clock::Clock,
+        limits::OnExpired,
+        settings::{Level, Settings, TaskMode},
+    },
+    runtime::replay::{ReplayCheck, ReplayFault},
+    server::{
+        Server,
+        builder::{Keys, ServerBuilder},
+        service::ServerSession,
+    },
 };
 use antiphon_seal::KeyRing;
 use antiphon_store::{StoreIdentity, StoreReach};

@@ -5,9 +5,9 @@ use crate::{
         outcome::{RowSeal, StoredReply},
         store_error::{refused, repeated},
     },
-    refusal::Refusal,
+    errors::refusal::Refusal,
+    options::settings::Level,
     runtime::Runtime,
-    settings::Level,
 };
 use antiphon_engine::StoredLeg;
 use antiphon_seal::Call;

@@ -7,7 +7,7 @@ use crate::{
         records::call_name,
         store_error::{refused, repeated},
     },
-    refusal::Refusal,
+    errors::refusal::Refusal,
     runtime::Runtime,
 };
 use antiphon_seal::Call;

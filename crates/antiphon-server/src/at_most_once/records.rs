@@ -15,7 +15,7 @@ use crate::{
         outcome::RowSeal,
         store_error::{refused, repeated},
     },
-    refusal::Refusal,
+    errors::refusal::Refusal,
     runtime::Runtime,
 };
 use antiphon_engine::{StepFailure, StepOutcome, StoredLeg};

@@ -5,9 +5,8 @@
 
 use crate::{
     at_most_once::store_error::{refused, repeated},
-    claims::owner,
-    refusal::Refusal,
-    runtime::Runtime,
+    errors::refusal::Refusal,
+    runtime::{Runtime, claims::owner},
 };
 use antiphon_engine::Record;
 use antiphon_seal::{Binding, CLOCK_SKEW, CallId};

@@ -1,6 +1,6 @@
 //! Errors of the store: an operation is repeated if its effect is unknown, and the request refused otherwise.
 
-use crate::refusal::Refusal;
+use crate::errors::refusal::Refusal;
 use antiphon_store::{StoreError, StoreFuture, Written};
 use antiphon_wire::escaped;
 

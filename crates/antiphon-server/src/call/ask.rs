@@ -1,6 +1,6 @@
 //! Questions that a handler returns instead of a result.
 
-use crate::Form;
+use crate::form::Form;
 use antiphon_wire::{CreateMessageParams, ElicitRequest, FormSchema, InputRequest};
 use serde::Serialize;
 use std::fmt;

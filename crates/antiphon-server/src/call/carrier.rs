@@ -13,12 +13,11 @@
 //! do not.
 
 use crate::{
-    Limits,
-    limits::URL_REF_WITHIN,
+    options::limits::{Limits, URL_REF_WITHIN},
     outbox::Outbox,
     runtime::TASK_STATE,
     session::{AnswerTimeout, Session},
-    task_leg::TaskLeg,
+    task_registry::leg::TaskLeg,
 };
 use antiphon_engine::Delivery;
 use antiphon_wire::{AskSupport, InputRequest};

@@ -6,15 +6,16 @@ use crate::{
         until,
     },
     call::leg_end,
-    claims::{Claims, owner},
-    clock::seconds,
-    refusal::Refusal,
+    errors::refusal::Refusal,
+    options::{clock::seconds, settings::Level},
     request::{
         admit::Admitted,
         responses::{check_approver, received_responses},
     },
-    runtime::Runtime,
-    settings::Level,
+    runtime::{
+        Runtime,
+        claims::{Claims, owner},
+    },
 };
 use antiphon_engine::StoredLeg;
 use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret};

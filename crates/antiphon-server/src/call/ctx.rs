@@ -1,10 +1,12 @@
 //! The context of a handler: the answers of this leg, the state of the last leg, and the caller.
 
 use crate::{
-    Ask, Bearer, Error, TraceContext,
-    call::{self, Carrier, InputResponse, LegRuntime, emit::Emitter},
+    call::{self, Carrier, InputResponse, LegRuntime, ask::Ask, emit::Emitter},
+    errors::error::Error,
     form,
+    identity::bearer::Bearer,
     receipt::ReceiptRequest,
+    request::trace::TraceContext,
     runtime::Runtime,
 };
 use antiphon_engine::AnsweredAsk;

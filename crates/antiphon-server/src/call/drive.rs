@@ -14,13 +14,13 @@
 //!   └────────────────────────────────────────────────────────────────────┘
 //! ```
 
-use crate::{
-    Ask, Ctx, HandlerOutcome, InputRequired, IntoOutcome,
-    call::{
-        check_elicit,
-        exchange::{Exchange, HandlerEnd},
-        leg_runtime::LegRuntime,
-    },
+use crate::call::{
+    ask::{Ask, InputRequired},
+    check_elicit,
+    ctx::Ctx,
+    exchange::{Exchange, HandlerEnd},
+    leg_runtime::LegRuntime,
+    outcome::{HandlerOutcome, IntoOutcome},
 };
 use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, WakeTracker};
 use antiphon_store::mutant::is_mutant;

@@ -1,9 +1,9 @@
 //! Progress and log messages of one leg.
 
 use crate::{
-    Request,
     outbox::{MessageKind, Outbox},
-    task_leg::TaskLeg,
+    request::receive::Request,
+    task_registry::leg::TaskLeg,
 };
 use antiphon_wire::{
     LogLevel, LogMessageParams, ProgressParams, ProgressToken, escaped, method, write_notification,

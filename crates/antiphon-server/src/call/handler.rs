@@ -1,6 +1,6 @@
 //! Async functions as handlers.
 
-use crate::Ctx;
+use crate::call::ctx::Ctx;
 use std::future::Future;
 
 /// An async function with the context and, usually, arguments: `async fn provision(ctx: &Ctx, args: Args) -> R`.

@@ -6,8 +6,8 @@ mod pending_round;
 
 use crate::{
     call::{LegCarrier, Pushed, Round, leg_end, result::LegInput},
+    errors::refusal::{Refusal, StepsKept},
     outbox::Outbox,
-    refusal::{Refusal, StepsKept},
     request::admit::Admitted,
     runtime::Runtime,
     session::{AnswerTimeout, Session},

@@ -2,7 +2,7 @@
 
 use crate::{
     call::{leg_runtime::LegRuntime, store_order::StoreOrder},
-    task_leg::TaskLeg,
+    task_registry::leg::TaskLeg,
 };
 use antiphon_engine::{Leg, PendingAsk};
 use antiphon_wire::InputRequest;

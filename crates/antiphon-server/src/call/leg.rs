@@ -3,10 +3,10 @@
 pub(crate) use crate::request::admit::admit;
 
 use crate::{
-    Ctx, OnVersion,
     at_most_once::ClaimedLeg,
     call::{
-        DriveResult, LegCarrier, ctx,
+        DriveResult, LegCarrier,
+        ctx::{self, Ctx},
         emit::Emitter,
         in_flight::InFlight,
         in_session,
@@ -17,7 +17,8 @@ use crate::{
         result::{HandlerFuture, LegInput, LegResult},
         setup::{leg_context, setup},
     },
-    refusal::Refusal,
+    errors::refusal::Refusal,
+    options::settings::OnVersion,
     request::{admit::Admitted, responses::received_responses},
     runtime::Runtime,
 };

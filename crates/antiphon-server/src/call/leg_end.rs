@@ -4,14 +4,13 @@
 //! repeat what was done. If the failure persists, the next leg reports it.
 
 use crate::{
-    HandlerOutcome,
     at_most_once::ClaimedLeg,
-    call::{DriveResult, Round, result::LegResult},
-    clock::seconds,
-    refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed, sentence},
+    call::{DriveResult, Round, outcome::HandlerOutcome, result::LegResult},
+    errors::refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed, sentence},
+    options::clock::seconds,
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
-    task_leg::TaskLeg,
+    task_registry::leg::TaskLeg,
 };
 use antiphon_engine::{AskRecord, LegOutput, Limits, Record, StopReason};
 use antiphon_seal::{Call, CallId};
@@ -218,7 +217,7 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
             Refusal::StepFailed { path, cause }
         }
         StopReason::Capability { path, missing } => {
-            let names = crate::refusal::names_of(missing);
+            let names = crate::errors::refusal::names_of(missing);
             tracing::warn!(target = ?escaped(target), call, path, missing = names, "the client does not support this question");
             Refusal::Capability { missing }
         }

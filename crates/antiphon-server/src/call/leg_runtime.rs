@@ -1,11 +1,10 @@
 //! The state that a running handler, its futures and its driver share.
 
 use crate::{
-    AskError,
     at_most_once::ClaimedLeg,
     call::{carrier::LegCarrier, lazy_leg::LazyLeg},
-    clock::seconds,
-    limits::Limits,
+    errors::ask_error::AskError,
+    options::{clock::seconds, limits::Limits},
     runtime::Runtime,
 };
 use antiphon_engine::{CallSite, DeferredWork, Leg, LegOutput, LogEvent, PollContext, SlotId, StopReason};

@@ -1,6 +1,6 @@
 //! Progress and log messages from a handler.
 
-use crate::Ctx;
+use crate::call::ctx::Ctx;
 use antiphon_wire::LogLevel;
 use serde_json::Value;
 

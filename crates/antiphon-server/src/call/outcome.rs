@@ -1,6 +1,9 @@
 //! The return values of handlers, and their conversion to outcomes.
 
-use crate::{AskError, Error, InputRequired, Reply};
+use crate::{
+    call::ask::{InputRequired, Reply},
+    errors::{ask_error::AskError, error::Error},
+};
 use antiphon_wire::{
     CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };

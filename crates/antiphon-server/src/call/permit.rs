@@ -1,6 +1,6 @@
 //! Permits for running handlers.
 
-use crate::{Caller, Request, quota::QuotaPermit, runtime::Runtime};
+use crate::{identity::caller::Caller, quota::QuotaPermit, request::receive::Request, runtime::Runtime};
 use antiphon_seal::Principal;
 use std::sync::{
     Arc,

@@ -8,7 +8,7 @@
 
 use crate::{
     call::{carrier::Pushed, leg_runtime::LegRuntime},
-    refusal::NOT_APPROVER,
+    errors::refusal::NOT_APPROVER,
     session::{AnswerTimeout, AskEnd, OutboundRequest, Question, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, StopReason};

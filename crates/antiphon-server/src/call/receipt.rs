@@ -1,8 +1,8 @@
 //! The receipt of the call so far.
 
 use crate::{
-    Ctx,
-    clock::seconds,
+    call::ctx::Ctx,
+    options::clock::seconds,
     receipt::{Fault, Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson, hex},
 };
 use antiphon_engine::AnsweredQuestion;

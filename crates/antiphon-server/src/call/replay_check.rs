@@ -2,10 +2,11 @@
 //! to the caller.
 
 use crate::{
-    Ctx, HandlerOutcome,
     call::{
         DriveResult, LegCarrier,
+        ctx::Ctx,
         lazy_leg::LazyLeg,
+        outcome::HandlerOutcome,
         result::HandlerFuture,
         setup::{leg_context, setup},
     },

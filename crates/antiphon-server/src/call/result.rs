@@ -3,7 +3,7 @@
 use crate::{
     at_most_once::{ClaimedLeg, StoredReply},
     call::DriveResult,
-    refusal::Refusal,
+    errors::refusal::Refusal,
 };
 use antiphon_engine::Record;
 use antiphon_store::TaskKey;

@@ -1,7 +1,6 @@
 //! The settings and the context of one leg.
 
 use crate::{
-    Request, TaskMode, TraceContext,
     at_most_once::ClaimedLeg,
     call::{
         LegCarrier, LegRuntime,
@@ -9,11 +8,15 @@ use crate::{
         ctx::{self, LaterLeg, Promotion},
         lazy_leg::LazyLeg,
     },
-    clock::seconds,
+    options::{clock::seconds, settings::TaskMode},
     receipt::ReceiptRequest,
-    request::admit::{Admitted, LegRequest},
+    request::{
+        admit::{Admitted, LegRequest},
+        receive::Request,
+        task_form::may_promote,
+        trace::TraceContext,
+    },
     runtime::Runtime,
-    task_form::may_promote,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
 use antiphon_seal::CallId;

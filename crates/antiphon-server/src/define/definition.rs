@@ -1,7 +1,14 @@
 //! The definitions that the macros write.
 
 use crate::{
-    BuildError, Prompt, Resource, ResourceTemplate, Tool, define::States, offer::list::ListItem as _,
+    define::States,
+    errors::build_error::BuildError,
+    offer::{
+        list::ListItem as _,
+        prompt::Prompt,
+        resource::{Resource, ResourceTemplate},
+        tool::Tool,
+    },
 };
 
 /// A resource, or a template of some.

@@ -2,8 +2,8 @@
 //! decoded directly into the parameters' values, and an error names the argument.
 
 use crate::{
-    BuildError,
     define::arguments::{Slot, Spec},
+    errors::build_error::BuildError,
 };
 use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};

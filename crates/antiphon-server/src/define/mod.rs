@@ -41,7 +41,7 @@ pub(crate) mod expanded {
         state::States,
         tool::tool,
     };
-    pub use crate::BuildError;
+    pub use crate::errors::build_error::BuildError;
     pub use antiphon_wire::{AskSupport, ToolAnnotations};
     pub use serde_json::Value;
 }

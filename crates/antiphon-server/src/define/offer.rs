@@ -1,8 +1,13 @@
 //! Definitions given to a builder, in order, and their result when the state is complete.
 
 use crate::{
-    BuildError, Prompt, Resource, ResourceTemplate, Tool,
     define::{States, definition::AnyResource},
+    errors::build_error::BuildError,
+    offer::{
+        prompt::Prompt,
+        resource::{Resource, ResourceTemplate},
+        tool::Tool,
+    },
 };
 
 /// A closure that adds one definition, or the several of a [`Service`](crate::Service).

@@ -1,8 +1,13 @@
 //! The path from a function's future to the future that a server runs.
 
 use crate::{
-    Ctx, Error, HandlerOutcome, IntoOutcome,
-    call::{DriveResult, drive},
+    call::{
+        DriveResult,
+        ctx::Ctx,
+        drive,
+        outcome::{HandlerOutcome, IntoOutcome},
+    },
+    errors::error::Error,
     in_place,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};

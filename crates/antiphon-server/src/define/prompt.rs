@@ -1,7 +1,7 @@
 //! Prompts from functions.
 
 use crate::{
-    BuildError, Ctx, Prompt,
+    call::ctx::Ctx,
     define::{
         States,
         definition::DefinePrompt,
@@ -10,6 +10,8 @@ use crate::{
         outcome::{BoxedHandler, Outcome},
         shapes::for_functions,
     },
+    errors::build_error::BuildError,
+    offer::prompt::Prompt,
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 

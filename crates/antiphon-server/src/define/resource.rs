@@ -1,7 +1,7 @@
 //! Resources and templates from functions.
 
 use crate::{
-    BuildError, Ctx, Resource, ResourceTemplate,
+    call::ctx::Ctx,
     define::{
         States,
         definition::{AnyResource, DefineResource},
@@ -10,6 +10,8 @@ use crate::{
         outcome::{BoxedHandler, Outcome},
         shapes::for_functions,
     },
+    errors::build_error::BuildError,
+    offer::resource::{Resource, ResourceTemplate},
 };
 use antiphon_wire::ReadResourceResult;
 use serde_json::Value;

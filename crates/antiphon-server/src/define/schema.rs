@@ -1,8 +1,8 @@
 //! The input schema of a function's arguments.
 
 use crate::{
-    BuildError,
     define::{arguments::Spec, list::List},
+    errors::build_error::BuildError,
     offer::advertised::advertised,
 };
 use antiphon_wire::JsonSchema;

@@ -1,8 +1,8 @@
 //! Types whose methods are tools, prompts and resources.
 
 use crate::{
-    BuildError,
     define::{Offered, States},
+    errors::build_error::BuildError,
 };
 use std::sync::Arc;
 

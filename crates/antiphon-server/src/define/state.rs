@@ -1,6 +1,6 @@
 //! State that handlers share.
 
-use crate::BuildError;
+use crate::errors::build_error::BuildError;
 use std::{
     any::{Any, TypeId, type_name},
     collections::HashMap,

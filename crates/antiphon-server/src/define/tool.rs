@@ -1,7 +1,7 @@
 //! Tools from functions.
 
 use crate::{
-    BuildError, Ctx, Tool,
+    call::ctx::Ctx,
     define::{
         States,
         definition::DefineTool,
@@ -11,7 +11,8 @@ use crate::{
         schema::Schemas,
         shapes::for_functions,
     },
-    offer::check::SchemaOrigin,
+    errors::build_error::BuildError,
+    offer::{check::SchemaOrigin, tool::Tool},
 };
 use antiphon_wire::CallToolResult;
 

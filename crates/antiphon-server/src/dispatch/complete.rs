@@ -1,10 +1,14 @@
 //! `completion/complete`: runs the completer of an argument.
 
 use crate::{
-    Caller, Completing, Completions, Request,
     call::permit::ConcurrencyPermit,
-    offer::{completion::RunCompleter, registry::Registry},
-    refusal::Refusal,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    offer::{
+        completion::{Completing, Completions, RunCompleter},
+        registry::Registry,
+    },
+    request::receive::Request,
     runtime::{CAUSE, Runtime},
 };
 use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped};

@@ -1,6 +1,6 @@
 //! The writing of results.
 
-use crate::{Request, refusal::Refusal};
+use crate::{errors::refusal::Refusal, request::receive::Request};
 use antiphon_wire::{escaped, write_result};
 use serde::Serialize;
 

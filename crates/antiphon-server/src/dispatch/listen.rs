@@ -1,11 +1,13 @@
 //! `subscriptions/listen`: one request that stays open and sends notifications of changes until either side ends it.
 
 use crate::{
-    Caller, Limits, ReplyMessage, Request,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
     offer::{profile::Profile, registry::Registry},
+    options::limits::Limits,
     outbox::{MessageKind, Outbox},
-    refusal::Refusal,
-    reply::ServerInfo,
+    reply::{ReplyMessage, ServerInfo},
+    request::receive::Request,
     runtime::Runtime,
     subscribe::registry::{
         Change, ListFlags, ListKind, SubscriptionHandle, WatchList, limit_exceeded, total_length,

@@ -1,7 +1,6 @@
 //! The dispatch table: one line per method.
 
 use crate::{
-    CacheHint, Caller, Error, Request, TaskMode,
     at_most_once::{ClaimedLeg, StoredReply, StoredTask},
     call::{
         claim::{ClaimResult, claim},
@@ -14,15 +13,21 @@ use crate::{
         listen::{self, Subscription},
         tasks::{tasks, write_created},
     },
+    errors::{
+        error::Error,
+        refusal::{Refusal, StepsKept},
+    },
+    identity::caller::Caller,
     in_place::boxed,
     offer::{
+        cache::CacheHint,
         list::{List, ListItem},
         profile::Profile,
         registry::{Lists, RegisteredTool, Registry},
     },
-    refusal::{Refusal, StepsKept},
+    options::settings::TaskMode,
     reply::{HasMeta, WithServerInfo},
-    request::admit::LegRequest,
+    request::{admit::LegRequest, receive::Request},
     runtime::{CAUSE, Runtime},
     session::{InSession, SessionResult},
     task,

@@ -1,15 +1,15 @@
 //! The methods of tasks, by the form of tasks in the request.
 
 use crate::{
-    Caller, Request,
     dispatch::encode::encode,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
     offer::registry::Registry,
-    refusal::Refusal,
     reply::WithServerInfo,
+    request::{receive::Request, task_form::TaskForm},
     runtime::Runtime,
     session::InSession,
     task::{self, TaskResult},
-    task_form::TaskForm,
 };
 use antiphon_wire::{
     CallToolResult, Complete, CreateTaskResult, InputRequests, LegacyCreateTaskResult, Meta,

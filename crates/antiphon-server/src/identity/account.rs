@@ -1,6 +1,6 @@
 //! The accounts of callers, into which the quotas of a server are divided.
 
-use crate::{Caller, identity::peer_address::PeerAddress};
+use crate::identity::{caller::Caller, peer_address::PeerAddress};
 use antiphon_seal::Principal;
 use std::hash::{BuildHasher as _, RandomState};
 

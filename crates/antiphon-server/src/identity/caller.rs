@@ -1,6 +1,10 @@
 //! The caller of a request, as known to the transport.
 
-use crate::{Bearer, Outbox, PeerAddress, task_leg::TaskLeg};
+use crate::{
+    identity::{bearer::Bearer, peer_address::PeerAddress},
+    outbox::Outbox,
+    task_registry::leg::TaskLeg,
+};
 use antiphon_seal::Principal;
 use http::{Extensions, HeaderMap};
 use std::{

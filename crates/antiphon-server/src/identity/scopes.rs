@@ -1,15 +1,18 @@
 //! Scopes: the rights that a token has to hold.
 
 use crate::{
-    Caller,
-    refusal::Refusal,
-    refusal_log::{Loudness, log_refusal},
+    errors::{
+        refusal::Refusal,
+        refusal_log::{Loudness, log_refusal},
+    },
+    identity::caller::Caller,
 };
 
 impl Caller<'_> {
     /// Returns true if [`require_scopes`] would accept the caller.
     pub(crate) fn has_scopes(&self, needed: &[String]) -> bool {
-        let has = |bearer: &crate::Bearer| needed.iter().all(|scope| bearer.has_scope(scope));
+        let has =
+            |bearer: &crate::identity::bearer::Bearer| needed.iter().all(|scope| bearer.has_scope(scope));
         needed.is_empty() || !self.is_remote() || self.bearer().is_some_and(has)
     }
 }
@@ -73,7 +76,7 @@ mod tests {
             assert!(matches!(refused, Err(Refusal::Scope { .. })), "{refused:?}");
         }
         let mut extensions = Extensions::new();
-        extensions.insert(crate::Bearer::new(Principal::user("anna")).with_scopes(&needed));
+        extensions.insert(crate::identity::bearer::Bearer::new(Principal::user("anna")).with_scopes(&needed));
         assert!(Caller::remote(&extensions).has_scopes(&needed));
         let owner = Caller::default();
         assert!(!owner.is_remote() && owner.has_scopes(&needed));

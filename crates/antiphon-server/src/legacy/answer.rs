@@ -1,8 +1,9 @@
 //! One request of a session.
 
 use crate::{
-    Caller, ReplyMessage, Server, dispatch::route::RouteOutcome, read::read_object, refusal::Refusal,
-    request::receive::Request, session::session::Session, subscribe::registry::SubscriptionHandle, task,
+    dispatch::route::RouteOutcome, errors::refusal::Refusal, identity::caller::Caller, read::read_object,
+    reply::ReplyMessage, request::receive::Request, server::Server, session::session::Session,
+    subscribe::registry::SubscriptionHandle, task,
 };
 use antiphon_wire::{
     AskSupport, ErrorObject, RequestId, RequestMeta, RequestParams, SetLevelParams, SubscribeParams, method,

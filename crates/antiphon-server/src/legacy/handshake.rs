@@ -1,11 +1,13 @@
 //! `initialize`: the handshake that opens a session.
 
 use crate::{
-    Caller, ReplyMessage, Server,
-    limits::CLIENT_INFO,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    options::limits::CLIENT_INFO,
     quota::{Exceeded, QuotaPermit},
     read::read_object,
-    refusal::Refusal,
+    reply::ReplyMessage,
+    server::Server,
     session::session::{Session, Shared, State},
     subscribe::registry::{SubscriptionHandle, WatchList},
 };

@@ -1,13 +1,13 @@
 //! Notifications of a session that belong to no request.
 
-use crate::{Caller, ReplyMessage};
 use crate::{
-    Server,
     dispatch::listen::notification_of,
     outbox::{MessageKind, Outbox},
+    server::Server,
     session::session::Session,
     subscribe::registry::{Change, SubscriptionHandle},
 };
+use crate::{identity::caller::Caller, reply::ReplyMessage};
 use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, escaped, method, write_notification};
 use antiphon_wire::{RequestId, Response};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The checks of a tool's arguments and results.
 
-use crate::BuildError;
+use crate::errors::build_error::BuildError;
 #[cfg(feature = "schema")]
 use antiphon_schema::CompiledSchema;
 #[cfg(feature = "schema")]

@@ -1,6 +1,9 @@
 //! Completions: the request to a completer, its suggestions, and the table of completers.
 
-use crate::{BuildError, Error, call::outcome::Failure};
+use crate::{
+    call::outcome::Failure,
+    errors::{build_error::BuildError, error::Error},
+};
 use antiphon_seal::Principal;
 use antiphon_wire::Completion;
 use futures_util::future::BoxFuture;

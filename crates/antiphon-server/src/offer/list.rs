@@ -1,14 +1,14 @@
 //! A list of offers: items in the order of registration, each with its definition written once.
 
 use crate::{
-    BuildError,
+    errors::build_error::BuildError,
     identity::scopes::is_scope,
     offer::{
         cursor::{Cursor, digest},
         profile::{Profile, raw},
     },
+    options::settings::Settings,
     session::SessionResult,
-    settings::Settings,
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{ProtocolVersion, escaped};

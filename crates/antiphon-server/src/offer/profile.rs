@@ -1,6 +1,6 @@
 //! The constant data about a server that lists and discovery repeat.
 
-use crate::{BuildError, CacheHint};
+use crate::{errors::build_error::BuildError, offer::cache::CacheHint};
 use antiphon_wire::Meta;
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -1,14 +1,14 @@
 //! Prompts: a name, arguments that are strings, and a plain async function.
 
 use crate::{
-    BuildError, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
-    call::{DriveResult, drive},
+    call::{DriveResult, ctx::Ctx, drive, handler::Handler, outcome::IntoOutcome},
+    errors::build_error::BuildError,
     in_place::boxed,
     offer::{
-        completion::{Completers, first_duplicate},
+        completion::{Completers, Completing, IntoCompletions, first_duplicate},
         list::ListItem,
     },
-    settings::{self, Settings},
+    options::settings::{self, Settings},
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};

@@ -2,13 +2,16 @@
 //! another.
 
 use crate::{
-    BuildError, Prompt, Resource, ResourceTemplate, Tool,
+    errors::build_error::BuildError,
     offer::{
         check::{InputCheck, OutputCheck, SchemaOrigin},
         list::{List, ListItem},
         profile::{Profile, raw},
+        prompt::Prompt,
+        resource::{Resource, ResourceTemplate},
+        tool::Tool,
     },
-    settings::{Level, Settings, TaskMode},
+    options::settings::{Level, Settings, TaskMode},
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{

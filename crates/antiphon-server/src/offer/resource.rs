@@ -1,11 +1,17 @@
 //! Resources and templates: a URI, and an async function that reads it.
 
 use crate::{
-    BuildError, CacheHint, Completing, Ctx, Handler, IntoCompletions, IntoOutcome,
-    call::{DriveResult, drive},
+    call::{DriveResult, ctx::Ctx, drive, handler::Handler, outcome::IntoOutcome},
+    errors::build_error::BuildError,
     in_place::boxed,
-    offer::{completion::Completers, list::ListItem, template::UriTemplate, uri::is_uri},
-    settings::{self, Settings},
+    offer::{
+        cache::CacheHint,
+        completion::{Completers, Completing, IntoCompletions},
+        list::ListItem,
+        template::UriTemplate,
+        uri::is_uri,
+    },
+    options::settings::{self, Settings},
     subscribe::registry::ListKind,
 };
 use antiphon_wire::{Annotations, ReadResourceResult};

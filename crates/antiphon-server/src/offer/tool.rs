@@ -1,11 +1,16 @@
 //! Tools: a name, a schema and a plain async function.
 
 use crate::{
-    Ctx, Handler, IntoOutcome,
-    call::{DriveResult, drive, outcome::schema_of_result},
+    call::{
+        DriveResult,
+        ctx::Ctx,
+        drive,
+        handler::Handler,
+        outcome::{IntoOutcome, schema_of_result},
+    },
     in_place::boxed,
     offer::{advertised::advertised, check::SchemaOrigin},
-    settings::{self, Settings, TaskMode},
+    options::settings::{self, Settings, TaskMode},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations, arguments::decode};
 use futures_util::future::BoxFuture;

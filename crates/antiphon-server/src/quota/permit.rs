@@ -1,6 +1,6 @@
 //! A quota and its permits, with a limit in all, one for all anonymous callers, and one for each account.
 
-use crate::{Limits, identity::account::Account};
+use crate::{identity::account::Account, options::limits::Limits};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -1,11 +1,11 @@
 //! The budget of a server for the bytes of its requests: those that arrive, and those that wait for their reply.
 
 use crate::{
-    Caller, Limits,
     identity::{
         account::{Account, Accounts},
-        caller::Identity,
+        caller::{Caller, Identity},
     },
+    options::limits::Limits,
     quota::{Exceeded, Quota, QuotaLimits, QuotaPermit},
 };
 use std::{fmt, sync::Arc};

@@ -1,15 +1,21 @@
 //! Admission: the only way to a handler.
 
 use crate::{
-    Caller, Error, OnExpired, OnVersion, Request,
     at_most_once::spill::{self, Spilled},
-    clock::seconds,
+    errors::{
+        error::Error,
+        refusal::{Refusal, StepsKept},
+        refusal_log::log_refusal,
+    },
+    identity::caller::Caller,
     in_place::boxed,
-    limits::{LEG_WARNING, RECORD_WARNING},
-    refusal::{Refusal, StepsKept},
-    refusal_log::log_refusal,
+    options::{
+        clock::seconds,
+        limits::{LEG_WARNING, OnExpired, RECORD_WARNING},
+        settings::{OnVersion, Settings},
+    },
+    request::receive::Request,
     runtime::Runtime,
-    settings::Settings,
 };
 use antiphon_engine::{AskRecord, Limits, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};

@@ -3,3 +3,5 @@
 pub(crate) mod admit;
 pub(crate) mod receive;
 pub(crate) mod responses;
+pub(crate) mod task_form;
+pub(crate) mod trace;

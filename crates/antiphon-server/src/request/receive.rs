@@ -2,7 +2,7 @@
 //!
 //! [`WholeRequest`] reads nearly all requests, in one walk. Any other message is read in steps.
 
-use crate::{in_place::boxed, read::read_object, refusal::Refusal, session::Session};
+use crate::{errors::refusal::Refusal, in_place::boxed, read::read_object, session::Session};
 use antiphon_seal::canonical;
 use antiphon_wire::{
     ErrorObject, Incoming, ProtocolVersion, RequestId, RequestMeta, RequestParams, StringMember, UniqueNames,

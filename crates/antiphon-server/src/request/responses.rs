@@ -1,6 +1,6 @@
 //! The answers that come with a request.
 
-use crate::{refusal::Refusal, request::admit::Admitted};
+use crate::{errors::refusal::Refusal, request::admit::Admitted};
 use antiphon_wire::{InputResponses, escaped};
 use serde_json::value::RawValue;
 

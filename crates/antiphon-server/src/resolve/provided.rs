@@ -1,8 +1,8 @@
 //! The server's state for resolvers.
 
 use crate::{
-    BuildError,
     define::{State, States},
+    errors::build_error::BuildError,
 };
 use std::any::Any;
 

@@ -1,8 +1,9 @@
 //! The resolvers of one leg: each runs once, and independent ones run concurrently.
 
 use crate::{
-    BuildError, Ctx, Error, Scope,
+    call::{Scope, ctx::Ctx},
     define::States,
+    errors::{build_error::BuildError, error::Error},
     resolve::{
         argument::Arguments,
         provided::Provided,

@@ -1,6 +1,12 @@
 //! The values of resolvers, and the parameters that receive them.
 
-use crate::{Answer, AskError, Ctx, Error, call::outcome::Failure};
+use crate::{
+    call::{
+        ctx::{Answer, Ctx},
+        outcome::Failure,
+    },
+    errors::{ask_error::AskError, error::Error},
+};
 use std::sync::Arc;
 
 /// The return type of a resolver: a `Result`.

@@ -2,23 +2,28 @@
 //!
 //! A call has no access to the lists that contain its tool: they change while it runs.
 
+pub(crate) mod claims;
 pub(crate) mod replay;
+pub(crate) mod sealing;
 pub(crate) mod state_only;
 
 use crate::{
-    Clock, Limits, OnExpired,
-    claims::Claims,
+    errors::{
+        refusal::Refusal,
+        refusal_log::{Loudness, RefusalLog, log_refusal},
+    },
     identity::{
         account::Accounts,
         caller::{Caller, Identity},
         scopes::require_scopes,
     },
+    options::{
+        clock::Clock,
+        limits::{Limits, OnExpired},
+    },
     quota::request_budget::RequestBudget,
-    refusal::Refusal,
-    refusal_log::{Loudness, RefusalLog, log_refusal},
     reply::ServerInfo,
-    runtime::{replay::Replay, state_only::StateOnly},
-    sealing::Sealing,
+    runtime::{claims::Claims, replay::Replay, sealing::Sealing, state_only::StateOnly},
     subscribe::registry::SubscriptionRegistry,
     task_registry::Tasks,
 };

@@ -10,8 +10,10 @@ pub mod stdio;
 mod write_timeout;
 
 pub use crate::{
-    message_service::{CallOutcome, MessageService, MessageSession, NoSession},
     outbox::{MessageKind, Outbox},
     request::receive::{Received, Request},
-    server_service::{ServerOffers, ServerSession},
+    server::{
+        message_service::{CallOutcome, MessageService, MessageSession, NoSession},
+        service::{ServerOffers, ServerSession},
+    },
 };

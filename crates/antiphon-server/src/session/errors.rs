@@ -1,6 +1,6 @@
 //! Errors in the form of an earlier version.
 
-use crate::refusal::Refusal;
+use crate::errors::refusal::Refusal;
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject};
 use serde_json::json;
 use std::time::Duration;

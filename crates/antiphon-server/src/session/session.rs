@@ -1,8 +1,9 @@
 //! One session: the data of its handshake, and its requests under way.
 
 use crate::{
-    Limits, Outbox,
     identity::account::Account,
+    options::limits::Limits,
+    outbox::Outbox,
     quota::QuotaPermit,
     read::read_object,
     session::sessions::{Sessions, UrlSession},

@@ -1,8 +1,8 @@
 //! All sessions of a server: their quota, the quota of their handlers, and the sessions that were asked to open a URL.
 
 use crate::{
-    Limits,
     identity::account::Account,
+    options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};

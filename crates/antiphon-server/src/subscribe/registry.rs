@@ -4,10 +4,10 @@
 //! for a slow client is bounded by its subscriptions.
 
 use crate::{
-    Limits,
+    errors::refusal::Refusal,
     identity::account::Account,
+    options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
-    refusal::Refusal,
 };
 use futures_util::task::AtomicWaker;
 use std::{

@@ -8,7 +8,12 @@ use super::{
     view,
     watch::Changes,
 };
-use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, task_form::TaskForm};
+use crate::{
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    request::{receive::Request, task_form::TaskForm},
+    runtime::Runtime,
+};
 use antiphon_store::{TaskKey, TaskRow};
 use antiphon_wire::{LegacyTask, StringMember, TaskStatus, related_task_of};
 use std::sync::Arc;

@@ -4,7 +4,12 @@ use super::{
     earlier, id,
     requests::{SettingsOf, load},
 };
-use crate::{Caller, Request, claims::owner, refusal::Refusal, runtime::Runtime};
+use crate::{
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    request::receive::Request,
+    runtime::{Runtime, claims::owner},
+};
 use antiphon_store::TaskKey;
 use antiphon_wire::{ListTasksResult, escaped};
 use serde::Deserialize;

@@ -6,7 +6,7 @@ use super::{
     shown::Cancellation,
     snapshot::{End, LegInput, Snapshot},
 };
-use crate::task_leg::LegNews;
+use crate::task_registry::leg::LegNews;
 use std::time::Duration;
 
 /// The number of legs in a row that may fail for now.

@@ -1,9 +1,9 @@
 //! The opening of large contents, a few at a time: a poll of some hundred bytes may open megabytes.
 
 use crate::{
-    Caller,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
     quota::request_budget::{RequestBudget, RequestBytes, UNCOUNTED},
-    refusal::Refusal,
 };
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -40,8 +40,8 @@ impl Opening {
 mod tests {
     use super::*;
     use crate::{
-        Limits,
         identity::{account::Accounts, caller::Identity},
+        options::limits::Limits,
     };
     use futures_util::FutureExt as _;
     use std::pin::pin;

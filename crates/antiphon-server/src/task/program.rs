@@ -8,10 +8,12 @@ use super::{
     view::touch,
 };
 use crate::{
-    clock::{millis, seconds},
+    options::clock::{millis, seconds},
     runtime::Runtime,
-    task_leg::{LegNews, TaskLeg},
-    task_registry::{RunningLeg, Tasks},
+    task_registry::{
+        RunningLeg, Tasks,
+        leg::{LegNews, TaskLeg},
+    },
 };
 use antiphon_store::{
     LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram, mutant::is_mutant,

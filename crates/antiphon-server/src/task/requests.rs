@@ -8,7 +8,10 @@ use super::{
     shown::Shown,
     view::{self, Content},
 };
-use crate::{Caller, Request, refusal::Refusal, runtime::Runtime, settings::Settings, task_registry::Tasks};
+use crate::{
+    errors::refusal::Refusal, identity::caller::Caller, options::settings::Settings,
+    request::receive::Request, runtime::Runtime, task_registry::Tasks,
+};
 use antiphon_seal::Principal;
 use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent, mutant::is_mutant};
 use antiphon_wire::{Complete, DetailedTask, InputResponses, StringMember, TaskDetail, escaped};

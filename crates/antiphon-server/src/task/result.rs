@@ -19,8 +19,9 @@ use super::{
     watch::Changes,
 };
 use crate::{
-    Caller, Request,
-    refusal::Refusal,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    request::receive::Request,
     runtime::Runtime,
     session::{AnswerTimeout, AskEnd, not_answered},
     subscribe::registry::{Change, SubscriptionHandle, WatchList},

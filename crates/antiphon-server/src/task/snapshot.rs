@@ -6,8 +6,8 @@ use super::{
     shown::{Cancellation, Progress, Shown, ShownEnd, StoredPrincipal, content_purpose},
 };
 use crate::{
-    Request, TraceContext,
-    clock::{millis, seconds},
+    options::clock::{millis, seconds},
+    request::{receive::Request, trace::TraceContext},
     runtime::Runtime,
 };
 use antiphon_seal::Principal;

@@ -2,17 +2,17 @@
 
 use super::{id, requests::load, shown::Shown, snapshot::Snapshot, view};
 use crate::{
-    Request, TaskMode,
     at_most_once::{StoredTask, fingerprint},
     call::leg_end::task_key,
-    claims::owner,
-    refusal::Refusal,
+    errors::refusal::Refusal,
+    options::settings::TaskMode,
     request::{
         admit::{Admitted, LegRequest},
+        receive::Request,
         responses::received_responses,
+        task_form::{TaskForm, ttl},
     },
-    runtime::Runtime,
-    task_form::{TaskForm, ttl},
+    runtime::{Runtime, claims::owner},
 };
 use antiphon_seal::Principal;
 use antiphon_store::{Fingerprint, NewTask, StoreErrorKind, TaskCreated, TaskKey, mutant::is_mutant};

@@ -6,7 +6,7 @@ use super::{
     shown::{Cancellation, Shown, ShownEnd},
     snapshot::Snapshot,
 };
-use crate::{clock::millis, refusal::Refusal, runtime::Runtime};
+use crate::{errors::refusal::Refusal, options::clock::millis, runtime::Runtime};
 use antiphon_seal::utc;
 use antiphon_store::{TaskKey, TaskRow, mutant::is_mutant};
 use antiphon_wire::{DetailedTask, InputRequests, Task, TaskDetail};

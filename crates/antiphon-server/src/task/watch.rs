@@ -2,9 +2,9 @@
 
 use super::{id, requests::load, view};
 use crate::{
+    errors::refusal::Refusal,
     identity::account::Account,
     quota::request_budget::{BudgetExhausted, RequestBytes},
-    refusal::Refusal,
     runtime::Runtime,
     task_registry::Tasks,
 };

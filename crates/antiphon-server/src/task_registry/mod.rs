@@ -1,6 +1,7 @@
 //! The tasks of a server: their engine, their settings, and their changes.
 
 pub(crate) mod asked;
+pub(crate) mod leg;
 mod metrics;
 mod options;
 
@@ -9,7 +10,10 @@ pub use self::metrics::TaskMetrics;
 pub use self::options::TaskOptions;
 pub(crate) use self::options::TaskSettings;
 use self::{asked::AskedQuestions, metrics::TaskCounters};
-use crate::{BuildError, refusal::Refusal, task_leg::TaskLeg};
+use crate::{
+    errors::{build_error::BuildError, refusal::Refusal},
+    task_registry::leg::TaskLeg,
+};
 use antiphon_store::{CallStore, EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine, TaskKey};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;

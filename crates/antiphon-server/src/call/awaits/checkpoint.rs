@@ -1,6 +1,6 @@
 //! Places at which a leg may end with its state only, so that another instance continues the call.
 
-use crate::{Ctx, call::leg_runtime::SlotHandle};
+use crate::call::{ctx::Ctx, leg_runtime::SlotHandle};
 use antiphon_engine::{CallSite, IntoNumber, key::path};
 use std::{
     borrow::Cow,

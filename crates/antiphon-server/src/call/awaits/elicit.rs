@@ -1,12 +1,15 @@
 //! Forms that are asked with `await`.
 
 use crate::{
-    Answer, AskError, Ctx, Form, OneField,
-    call::awaits::{
-        raw_ask::{Fallback, PreparedAsk, RawAsk},
-        setters::setters,
+    call::{
+        awaits::{
+            raw_ask::{Fallback, PreparedAsk, RawAsk},
+            setters::setters,
+        },
+        ctx::{Answer, Ctx},
     },
-    form::{self, VALUE},
+    errors::ask_error::AskError,
+    form::{self, Form, OneField, VALUE},
 };
 use antiphon_wire::{Action, AskSupport, ElicitRequest, FormSchema, InputRequest};
 use serde::{Deserialize, de::DeserializeOwned};

@@ -1,13 +1,16 @@
 //! URL questions that are asked with `await`.
 
 use crate::{
-    Answer, AskError, Ctx,
-    call::awaits::{
-        raw_ask::{AskOutcome, PreparedAsk, RawAsk},
-        setters::setters,
-        until::{IntoDone, Until},
-        url_ref::UrlRef,
+    call::{
+        awaits::{
+            raw_ask::{AskOutcome, PreparedAsk, RawAsk},
+            setters::setters,
+            until::{IntoDone, Until},
+            url_ref::UrlRef,
+        },
+        ctx::{Answer, Ctx},
     },
+    errors::ask_error::AskError,
 };
 use antiphon_wire::{Action, AskSupport, ElicitRequest, ElicitResult, InputRequest};
 use std::{

@@ -1,6 +1,6 @@
 //! Values from the environment that are the same on every leg: capabilities, time, random numbers.
 
-use crate::Ctx;
+use crate::call::ctx::Ctx;
 use antiphon_wire::AskSupport;
 use std::time::SystemTime;
 

@@ -1,8 +1,11 @@
 //! The place at which a call becomes a task.
 
 use crate::{
-    Ctx, Error,
-    call::{ctx::Promotion, leg_runtime::call_site},
+    call::{
+        ctx::{Ctx, Promotion},
+        leg_runtime::call_site,
+    },
+    errors::error::Error,
 };
 use antiphon_engine::CallSite;
 use std::{

@@ -1,6 +1,6 @@
 //! Several futures at once, and tasks that end with the leg.
 
-use crate::Ctx;
+use crate::call::ctx::Ctx;
 use std::{
     fmt,
     future::Future,

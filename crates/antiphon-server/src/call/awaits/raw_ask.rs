@@ -1,8 +1,11 @@
 //! The untyped part of a question: it is asked once, and answered from the record.
 
 use crate::{
-    AskError, Ctx,
-    call::leg_runtime::{LegRuntime, SlotHandle},
+    call::{
+        ctx::Ctx,
+        leg_runtime::{LegRuntime, SlotHandle},
+    },
+    errors::ask_error::AskError,
 };
 use antiphon_engine::{AskPoll, CallSite, Leg, Question, SlotId, key::path};
 use antiphon_seal::Digest;

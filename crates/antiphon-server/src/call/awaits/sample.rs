@@ -1,11 +1,14 @@
 //! Questions to the client: a message of its model, and its root directories.
 
 use crate::{
-    AskError, Ctx,
-    call::awaits::{
-        raw_ask::{PreparedAsk, RawAsk},
-        setters::setters,
+    call::{
+        awaits::{
+            raw_ask::{PreparedAsk, RawAsk},
+            setters::setters,
+        },
+        ctx::Ctx,
     },
+    errors::ask_error::AskError,
 };
 use antiphon_wire::{
     AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences,

@@ -1,6 +1,6 @@
 //! Prefixes of keys, so that the same code can ask in several places.
 
-use crate::Ctx;
+use crate::call::ctx::Ctx;
 use antiphon_engine::key::scope_prefix;
 use std::{marker::PhantomData, ops::Deref};
 

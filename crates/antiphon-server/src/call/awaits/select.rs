@@ -1,9 +1,6 @@
 //! Selects among branches; the first branch is recorded.
 
-use crate::{
-    Ctx,
-    call::{leg_runtime::SlotHandle, store_order::StoreOrder},
-};
+use crate::call::{ctx::Ctx, leg_runtime::SlotHandle, store_order::StoreOrder};
 use antiphon_engine::{BranchId, CallSite, SlotId, StepKey, key::path};
 use std::{
     convert::Infallible,

@@ -14,11 +14,12 @@ use self::{
     stored::{Begun, Reconcile, StoredStep},
 };
 use crate::{
-    Ctx, Error, StepError,
     call::{
+        ctx::Ctx,
         leg_runtime::{LegRuntime, SlotHandle},
         open_step::OpenStep,
     },
+    errors::{error::Error, step_error::StepError},
 };
 use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
 use antiphon_seal::{Digest, canonical::canonical};

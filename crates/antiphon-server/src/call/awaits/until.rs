@@ -1,6 +1,6 @@
 //! The check that runs until a person has finished behind a URL.
 
-use crate::Error;
+use crate::errors::error::Error;
 use antiphon_wire::escaped;
 use futures_util::FutureExt as _;
 use std::{

@@ -1,6 +1,8 @@
 //! References in URLs: each belongs to one question of one call, and to one person.
 
-use crate::{Ctx, limits::URL_REF_WITHIN, refusal_log::log_refusal, runtime::Runtime};
+use crate::{
+    call::ctx::Ctx, errors::refusal_log::log_refusal, options::limits::URL_REF_WITHIN, runtime::Runtime,
+};
 use antiphon_engine::UrlReference;
 use antiphon_seal::{Binding, CallId, Principal, Reason};
 use antiphon_wire::escaped;

@@ -2,7 +2,7 @@
 
 #![cfg(not(feature = "schema"))]
 
-use crate::{Ctx, Server, Tool};
+use crate::{call::ctx::Ctx, offer::tool::Tool, server::Server};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 

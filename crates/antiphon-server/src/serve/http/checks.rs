@@ -37,7 +37,7 @@
 //! itself does the rest, on every transport.
 
 use crate::{
-    Request,
+    request::receive::Request,
     serve::http::{
         HttpOptions,
         accept::Accepts,

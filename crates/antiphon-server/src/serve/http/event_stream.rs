@@ -1,7 +1,7 @@
 //! The event stream of one request: progress, log messages and changes, then the response.
 
 use crate::{
-    Outbox,
+    outbox::Outbox,
     serve::http::{body::EventSource, reply::HttpReply},
 };
 use futures_util::future::BoxFuture;

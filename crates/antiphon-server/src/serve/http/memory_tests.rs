@@ -1,8 +1,7 @@
 //! The worst case of the defaults, as docs/limits.md states it.
 
 use crate::{
-    Limits,
-    limits::CLIENT_INFO,
+    options::limits::{CLIENT_INFO, Limits},
     outbox::MAX_ALL_BYTES,
     quota::request_budget::UNCOUNTED,
     serve::http::{HttpOptions, connection::LARGE_HEADS, reply::REUSED_FIELDS},

@@ -25,7 +25,7 @@ mod session_options;
 mod status;
 mod stream_place;
 
-pub use crate::PeerAddress;
+pub use crate::identity::peer_address::PeerAddress;
 pub use body::ReplyBody;
 pub use options::HttpOptions;
 pub use request_body::BoxBodyError;

@@ -1,6 +1,6 @@
 //! The rejection of a request before its message is read.
 
-use crate::refusal_log::{Loudness, RefusalLog, log_refusal};
+use crate::errors::refusal_log::{Loudness, RefusalLog, log_refusal};
 use antiphon_wire::escaped;
 use http::{HeaderValue, StatusCode};
 use std::{fmt, time::SystemTime};

@@ -1,7 +1,7 @@
 //! The reply to one HTTP request, and the response that is made of it.
 
 use crate::{
-    ReplyKind, ReplyMessage,
+    reply::{ReplyKind, ReplyMessage},
     serve::http::{
         HttpOptions,
         auth::scope_challenge,

@@ -1,8 +1,8 @@
 //! Reading the body of a request, within its limits of size, memory and time.
 
 use crate::{
-    Caller, RequestBudget,
-    quota::request_budget::{BudgetExhausted, RequestBytes},
+    identity::caller::Caller,
+    quota::request_budget::{BudgetExhausted, RequestBudget, RequestBytes},
     serve::http::{
         HttpOptions,
         auth::Authorized,

@@ -1,12 +1,12 @@
 //! Accepting connections.
 
 use crate::{
-    PeerAddress, Server,
-    message_service::MessageService,
+    identity::peer_address::PeerAddress,
     serve::http::{
         HttpOptions, HttpService,
         connection::{ConnectionTable, NoPlace, serve_connection},
     },
+    server::{Server, message_service::MessageService},
 };
 use antiphon_wire::escaped;
 use futures_util::future::BoxFuture;

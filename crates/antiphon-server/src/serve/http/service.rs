@@ -1,11 +1,13 @@
 //! The endpoint as a [`tower_service::Service`]: mount it in axum, or serve it with [`serve_http`](super::serve_http).
 
 use crate::{
-    Caller, Outbox, PeerAddress, Received, ReplyMessage, RequestBudget, Server,
+    errors::refusal_log::RefusalLog,
+    identity::{caller::Caller, peer_address::PeerAddress},
     in_place::boxed,
-    message_service::{CallOutcome, MessageService},
-    refusal_log::RefusalLog,
-    request::receive::without_session,
+    outbox::Outbox,
+    quota::request_budget::RequestBudget,
+    reply::ReplyMessage,
+    request::receive::{Received, without_session},
     serve::http::{
         HttpOptions,
         accept::Accepts,
@@ -21,6 +23,10 @@ use crate::{
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, read_body},
         stream_place::StreamPlace,
+    },
+    server::{
+        Server,
+        message_service::{CallOutcome, MessageService},
     },
 };
 use futures_util::future::BoxFuture;

@@ -1,6 +1,6 @@
 //! The HTTP status of a reply.
 
-use crate::{ReplyKind, ReplyMessage};
+use crate::reply::{ReplyKind, ReplyMessage};
 use antiphon_wire::ErrorCode;
 use http::StatusCode;
 

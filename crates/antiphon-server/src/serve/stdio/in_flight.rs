@@ -1,12 +1,14 @@
 //! The requests in flight on one pair of streams, and the session, if one was opened.
 
 use crate::{
-    Caller, Outbox, Received, ReplyMessage, RequestBudget,
-    message_service::{CallOutcome, MessageService, MessageSession as _},
-    quota::request_budget::RequestBytes,
-    refusal::Refusal,
-    request::receive::without_session,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    outbox::Outbox,
+    quota::request_budget::{RequestBudget, RequestBytes},
+    reply::ReplyMessage,
+    request::receive::{Received, without_session},
     serve::{batch, stdio::line_streams::LineStreams},
+    server::message_service::{CallOutcome, MessageService, MessageSession as _},
 };
 use antiphon_wire::framing::{Line, MAX_LINE};
 use antiphon_wire::{

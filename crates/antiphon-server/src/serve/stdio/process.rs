@@ -1,13 +1,13 @@
 //! A server on its own standard input and output.
 
 use crate::{
-    message_service::MessageService,
     serve::stdio::{
         serving::{Settings, serve},
         signals::stopped,
         start::ServeStreams,
         std_streams::{StdInput, StdOutput},
     },
+    server::message_service::MessageService,
 };
 use futures_util::future::BoxFuture;
 

@@ -1,8 +1,8 @@
 //! One pair of streams, from its first line to the end of its last request.
 
 use crate::{
-    message_service::MessageService,
     serve::stdio::{in_flight::InFlight, line_streams::LineStreams},
+    server::message_service::MessageService,
 };
 use antiphon_wire::framing::{LineBuffer, MAX_LINE};
 use futures_util::{FutureExt as _, future::BoxFuture, stream::StreamExt as _};

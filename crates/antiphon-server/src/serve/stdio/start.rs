@@ -1,8 +1,8 @@
 //! The settings of a server on a pair of streams.
 
 use crate::{
-    message_service::MessageService,
     serve::stdio::serving::{Settings, serve},
+    server::message_service::MessageService,
 };
 use futures_util::future::{BoxFuture, pending};
 use std::{

@@ -1,6 +1,9 @@
 //! The outcome of a step's body, as it is recorded.
 
-use crate::{Error, StepError, step_error::Unrecordable};
+use crate::errors::{
+    error::Error,
+    step_error::{StepError, Unrecordable},
+};
 use antiphon_engine::{StepOutcome, StopReason};
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -13,9 +13,9 @@
 
 use super::body::{Ended, NoOutcome, of_body};
 use crate::{
-    Error,
     at_most_once::{ClaimedLeg, StartStored},
     call::leg_runtime::LegRuntime,
+    errors::error::Error,
 };
 use antiphon_engine::{StepBegin, StopReason, WriteAhead};
 use antiphon_store::mutant::is_mutant;

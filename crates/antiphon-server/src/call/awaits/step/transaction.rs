@@ -15,9 +15,9 @@ use super::{
     body::{Ended, NoOutcome, of_error, written},
 };
 use crate::{
-    Ctx, Error, StepError,
     at_most_once::ClaimedLeg,
-    call::{awaits::step::Input, leg_runtime::call_site},
+    call::{awaits::step::Input, ctx::Ctx, leg_runtime::call_site},
+    errors::{error::Error, step_error::StepError},
 };
 use antiphon_engine::{CallSite, StepKey, StepOutcome, StopReason, key::path};
 use antiphon_store::{Conclusion, StepRecord, StoreIdentity, Transact, Transacted};

@@ -1,8 +1,7 @@
 //! The check of the access token of a request.
 
 use crate::{
-    Bearer, Caller, PeerAddress,
-    message_service::MessageService,
+    identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress},
     serve::http::{
         ReplyBody,
         auth::{
@@ -12,6 +11,7 @@ use crate::{
         },
         rejection::Rejection,
     },
+    server::message_service::MessageService,
 };
 use antiphon_seal::Principal;
 use futures_util::future::BoxFuture;

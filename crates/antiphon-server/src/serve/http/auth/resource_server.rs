@@ -3,7 +3,7 @@
 #[cfg(feature = "auth")]
 use crate::serve::http::auth::resource::check_url;
 use crate::{
-    Bearer, is_scope,
+    identity::{bearer::Bearer, scopes::is_scope},
     serve::http::auth::{
         clock_skew::CLOCK_SKEW,
         resource::Resource,

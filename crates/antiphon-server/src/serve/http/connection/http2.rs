@@ -4,7 +4,6 @@
 //! The tasks end with their connection.
 
 use crate::{
-    message_service::MessageService,
     quota::QuotaLimits,
     serve::http::{
         HttpService,
@@ -16,6 +15,7 @@ use crate::{
         },
         stream_place::StreamPlace,
     },
+    server::message_service::MessageService,
 };
 use http::{Request, Response, header};
 use http_body::{Body, Frame, SizeHint};

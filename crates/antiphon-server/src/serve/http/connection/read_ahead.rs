@@ -222,7 +222,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PeerAddress;
+    use crate::identity::peer_address::PeerAddress;
     use crate::serve::http::connection::table::{ConnectionTable, LARGE_HEADS};
     use std::collections::VecDeque;
 

@@ -1,7 +1,6 @@
 //! Serving one connection, from its first byte to its end.
 
 use crate::{
-    message_service::MessageService,
     serve::{
         http::{
             HttpService,
@@ -9,6 +8,7 @@ use crate::{
         },
         write_timeout::WriteTimeout,
     },
+    server::message_service::MessageService,
 };
 use antiphon_wire::escaped;
 use hyper::server::conn::http1;
@@ -103,13 +103,13 @@ async fn read_out(stream: &mut TcpStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PeerAddress;
+    use crate::identity::peer_address::PeerAddress;
     use crate::{
-        Server,
         serve::http::{
             HttpOptions,
             connection::table::{Connection, ConnectionTable},
         },
+        server::Server,
     };
     use std::{
         pin::Pin,

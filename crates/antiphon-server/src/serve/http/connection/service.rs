@@ -1,12 +1,12 @@
 //! The endpoint as one connection uses it: requests and their bodies change the state of the connection.
 
 use crate::{
-    message_service::MessageService,
     serve::http::{
         Exchange, HttpService, ReplyBody,
         connection::table::{Connection, RequestGuard},
         reply::RequestBodyUnread,
     },
+    server::message_service::MessageService,
 };
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};

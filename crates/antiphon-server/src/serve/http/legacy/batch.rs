@@ -1,9 +1,10 @@
 //! Batches: several messages in one POST. Only 2025-03-26 has them.
 
 use crate::{
-    Caller, Outbox,
-    message_service::{MessageService, MessageSession as _},
+    identity::caller::Caller,
+    outbox::Outbox,
     serve::batch::read,
+    server::message_service::{MessageService, MessageSession as _},
 };
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, write_error};
 use futures_util::{

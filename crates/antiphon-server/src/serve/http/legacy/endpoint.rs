@@ -1,8 +1,10 @@
 //! The endpoint for clients of earlier revisions: finds the session of a request, and answers it.
 
 use crate::{
-    Caller, Outbox, ReplyMessage, RequestBudget,
-    message_service::{MessageService, MessageSession},
+    identity::caller::Caller,
+    outbox::Outbox,
+    quota::request_budget::RequestBudget,
+    reply::ReplyMessage,
     request::receive::without_session,
     serve::{
         batch::is_batch,
@@ -26,6 +28,7 @@ use crate::{
             request_body::RequestBody,
         },
     },
+    server::message_service::{MessageService, MessageSession},
 };
 use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, Request, method};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};

@@ -1,9 +1,9 @@
 //! A request of a session: its task, and the response on its connection.
 
 use crate::{
-    Caller, Outbox, ReplyKind, ReplyMessage,
-    message_service::{MessageService, MessageSession as _},
-    outbox::MessageKind,
+    identity::caller::Caller,
+    outbox::{MessageKind, Outbox},
+    reply::{ReplyKind, ReplyMessage},
     serve::http::{
         accept::Accepts,
         auth::Authorized,
@@ -17,6 +17,7 @@ use crate::{
         reply::{HttpReply, stream_response},
         request_body::RequestBody,
     },
+    server::message_service::{MessageService, MessageSession as _},
 };
 use antiphon_wire::Incoming;
 use http::{StatusCode, request::Parts};

@@ -1,12 +1,12 @@
 //! The events of a response in a session: those of one stream, for one connection.
 
 use crate::{
-    Outbox,
-    message_service::MessageSession,
+    outbox::Outbox,
     serve::http::{
         body::EventSource,
         legacy::streams::{Reader, StreamItem, Writer},
     },
+    server::message_service::MessageSession,
 };
 use futures_util::future::BoxFuture;
 use hyper::body::Bytes;

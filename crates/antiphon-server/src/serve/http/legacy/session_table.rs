@@ -1,11 +1,11 @@
 //! The sessions of one endpoint, by their ids. The server limits their number; the endpoint ends those that are idle.
 
 use crate::{
-    Outbox,
     identity::account::Account,
-    message_service::MessageSession,
+    outbox::Outbox,
     quota::Exceeded,
     serve::http::{legacy::streams::SessionStreams, session_options::EventLimits},
+    server::message_service::MessageSession,
 };
 use antiphon_seal::{EntropyError, SecretKey};
 use std::{

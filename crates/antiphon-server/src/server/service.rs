@@ -1,9 +1,17 @@
 //! The server as a [`MessageService`].
 
 use crate::{
-    Caller, Outbox, Received, ReplyMessage, Request, RequestBudget, Server, Session,
-    message_service::{CallOutcome, MessageService, MessageSession},
+    identity::caller::Caller,
     offer::registry::Registry,
+    outbox::Outbox,
+    quota::request_budget::RequestBudget,
+    reply::ReplyMessage,
+    request::receive::{Received, Request},
+    server::{
+        Server,
+        message_service::{CallOutcome, MessageService, MessageSession},
+    },
+    session::Session,
     task,
 };
 use antiphon_wire::{Notification, ProtocolVersion, Response, header::params::ParamHeaders};

@@ -1,8 +1,8 @@
 //! The store of a server, and the settings of the claims in it.
 
 use crate::{
-    BuildError,
-    settings::{Level, Settings},
+    errors::build_error::BuildError,
+    options::settings::{Level, Settings},
 };
 use antiphon_seal::{CallSecret, Principal};
 use antiphon_store::{CallStore, Owner, StoreReach};

@@ -1,28 +1,33 @@
 //! Builds a server from its builder.
 
 use crate::{
-    BuildError, Clock, Limits, OnExpired, Server, ServerBuilder, TaskMode,
-    builder::Keys,
-    clock::seconds,
     define::Offered,
+    errors::{build_error::BuildError, refusal_log::RefusalLog},
     identity::account::Accounts,
-    limits::CALL_WITHIN,
     offer::{
         list::List,
         profile::{Profile, raw},
         registry::{Lists, RegisteredTool, Registry},
     },
+    options::{
+        clock::{Clock, seconds},
+        limits::{CALL_WITHIN, Limits, OnExpired},
+        settings::{Level, TaskMode},
+    },
     quota::request_budget::RequestBudget,
-    refusal_log::RefusalLog,
     reply::ServerInfo,
-    runtime::Runtime,
-    sealing::{Sealing, check_time},
-    server::Inner,
+    runtime::{
+        Runtime,
+        sealing::{Sealing, check_time},
+    },
+    server::{
+        Inner, Server,
+        builder::{Keys, ServerBuilder},
+        task_requests::OwnServer,
+    },
     session::Sessions,
-    settings::Level,
     task,
     task_registry::Tasks,
-    task_requests::OwnServer,
 };
 use antiphon_seal::{KeyRing, Sealer};
 use antiphon_wire::{Implementation, Meta, escaped, meta_keys};

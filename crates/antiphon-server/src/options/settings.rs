@@ -130,7 +130,7 @@ macro_rules! setters {
                 mut self,
                 rule: impl Fn(&antiphon_seal::Principal) -> bool + Send + Sync + 'static,
             ) -> Self {
-                self.settings.approved_by = crate::settings::ApprovedBy::rule(rule);
+                self.settings.approved_by = crate::options::settings::ApprovedBy::rule(rule);
                 self
             }
 
@@ -159,7 +159,7 @@ macro_rules! setters {
             /// Sets the treatment of calls that began under another version. Default:
             /// [`OnVersion::Keep`](crate::OnVersion::Keep).
             #[must_use]
-            pub fn on_version(mut self, on_version: crate::OnVersion) -> Self {
+            pub fn on_version(mut self, on_version: crate::options::settings::OnVersion) -> Self {
                 self.settings.on_version = on_version;
                 self
             }
@@ -183,7 +183,7 @@ macro_rules! setters {
             /// [`ServerBuilder::single_use`](crate::ServerBuilder::single_use). Default: the server's.
             #[must_use]
             pub fn single_use(mut self, on: bool) -> Self {
-                use crate::settings::Level;
+                use crate::options::settings::Level;
                 self.settings.at_most_once = Some(if on { Level::SingleUse } else { Level::None });
                 self
             }
@@ -193,7 +193,7 @@ macro_rules! setters {
             /// [`single_use`](Self::single_use). Default: the server's.
             #[must_use]
             pub fn write_ahead(mut self, on: bool) -> Self {
-                use crate::settings::Level;
+                use crate::options::settings::Level;
                 self.settings.at_most_once = Some(if on { Level::WriteAhead } else { Level::None });
                 self
             }

@@ -8,8 +8,11 @@
 //! ```
 
 use crate::{
-    Caller, Outbox, Received, ReplyMessage, Request, RequestBudget,
-    request::receive::{receive, without_session},
+    identity::caller::Caller,
+    outbox::Outbox,
+    quota::request_budget::RequestBudget,
+    reply::ReplyMessage,
+    request::receive::{Received, Request, receive, without_session},
 };
 use antiphon_wire::{Incoming, Notification, ProtocolVersion, Response, header::params::ParamHeaders};
 use futures_util::future::BoxFuture;

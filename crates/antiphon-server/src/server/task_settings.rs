@@ -1,6 +1,6 @@
 //! The settings of a server's tasks, on its builder.
 
-use crate::{ServerBuilder, TaskOptions};
+use crate::{server::builder::ServerBuilder, task_registry::TaskOptions};
 use antiphon_store::{TaskEngine, TaskStore};
 use std::sync::Arc;
 

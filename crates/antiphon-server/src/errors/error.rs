@@ -1,6 +1,6 @@
 //! The error of a handler.
 
-use crate::{AskError, StepError};
+use crate::errors::{ask_error::AskError, step_error::StepError};
 use std::{any::Any, borrow::Cow, error::Error as StdError, fmt};
 
 /// The result of a handler.

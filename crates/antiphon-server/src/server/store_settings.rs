@@ -1,6 +1,6 @@
 //! The settings of a server's store, on its builder.
 
-use crate::{ClaimOptions, ServerBuilder, settings::Level};
+use crate::{options::settings::Level, runtime::claims::ClaimOptions, server::builder::ServerBuilder};
 use antiphon_store::CallStore;
 use std::sync::Arc;
 

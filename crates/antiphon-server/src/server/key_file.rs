@@ -1,6 +1,10 @@
 //! Keys that change while the server runs: from code, or from a file that is watched.
 
-use crate::{KeysError, Server, clock::seconds, server::Inner};
+use crate::{
+    options::clock::seconds,
+    runtime::sealing::KeysError,
+    server::{Inner, Server},
+};
 use antiphon_seal::KeyRing;
 use antiphon_wire::escaped;
 use std::{

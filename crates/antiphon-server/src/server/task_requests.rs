@@ -1,13 +1,12 @@
 //! The requests of tasks: each leg of a task is a request to its own server.
 
 use crate::{
-    Caller, Received, Server,
     dispatch::route::{RouteOutcome, result_of},
-    refusal::Refusal,
-    request::receive::receive,
-    server::Inner,
-    task_leg::TaskLeg,
-    task_registry::RunLeg,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    request::receive::{Received, receive},
+    server::{Inner, Server},
+    task_registry::{RunLeg, leg::TaskLeg},
 };
 use antiphon_wire::{StringMember, escaped};
 use futures_util::{FutureExt as _, future::BoxFuture};

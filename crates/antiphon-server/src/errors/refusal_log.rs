@@ -81,8 +81,8 @@ impl Entry {
 macro_rules! log_refusal {
     ($loudness:expr, {$($fields:tt)*}, $message:literal) => {
         match $loudness {
-            $crate::refusal_log::Loudness::Warn(suppressed) => tracing::warn!($($fields)*, suppressed, $message),
-            $crate::refusal_log::Loudness::Debug => tracing::debug!($($fields)*, $message),
+            $crate::errors::refusal_log::Loudness::Warn(suppressed) => tracing::warn!($($fields)*, suppressed, $message),
+            $crate::errors::refusal_log::Loudness::Debug => tracing::debug!($($fields)*, $message),
         }
     };
 }

@@ -1,12 +1,17 @@
 //! Registration: changes of the offers while the server runs.
 
 use crate::{
-    BuildError, IntoPrompt, IntoResource, IntoTool, Prompt, Resource, ResourceTemplate, Server, TaskMode,
+    define::{IntoPrompt, IntoResource, IntoTool},
+    errors::build_error::BuildError,
     offer::{
         list::{Entry, List},
         profile::Profile,
+        prompt::Prompt,
         registry::{ListAccess, RegisteredTool, Registry},
+        resource::{Resource, ResourceTemplate},
     },
+    options::settings::TaskMode,
+    server::Server,
 };
 use antiphon_wire::escaped;
 use arc_swap::Guard;

@@ -1,14 +1,26 @@
 //! The server: reads messages and answers them.
 
+pub(crate) mod build;
+pub(crate) mod builder;
+pub(crate) mod key_file;
+pub(crate) mod message_service;
+pub(crate) mod registration;
+pub(crate) mod service;
+pub(crate) mod store_settings;
+pub(crate) mod task_requests;
+pub(crate) mod task_settings;
+
 use crate::{
-    Caller, Ctx, Received, ReplyMessage, Request, ServerBuilder, UrlRef, UrlRefError, VerifiedUrlRef,
+    call::{UrlRef, UrlRefError, VerifiedUrlRef, ctx::Ctx},
     define::States,
     dispatch::route::{RouteOutcome, route},
-    message_service::CallOutcome,
+    errors::refusal::Refusal,
+    identity::caller::Caller,
     offer::registry::Registry,
-    refusal::Refusal,
-    request::receive::{receive, unsupported_version, without_session},
+    reply::ReplyMessage,
+    request::receive::{Received, Request, receive, unsupported_version, without_session},
     runtime::Runtime,
+    server::{builder::ServerBuilder, message_service::CallOutcome},
     session::Sessions,
     task,
     task_registry::{TaskMetrics, Tasks},

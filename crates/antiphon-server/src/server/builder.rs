@@ -1,12 +1,20 @@
 //! The builder of a server.
 
 use crate::{
-    BuildError, CacheHint, Caller, Clock, IntoPrompt, IntoResource, IntoTool, Limits, OnExpired, ReplayCheck,
-    ReplayFault, Service,
-    claims::AtMostOnce,
-    define::{Offer, Offered, States},
-    identity::caller::Identity,
-    runtime::{Load, ShedWhen, replay::Replay, state_only::StateOnly},
+    define::{IntoPrompt, IntoResource, IntoTool, Offer, Offered, Service, States},
+    errors::build_error::BuildError,
+    identity::caller::{Caller, Identity},
+    offer::cache::CacheHint,
+    options::{
+        clock::Clock,
+        limits::{Limits, OnExpired},
+    },
+    runtime::{
+        Load, ShedWhen,
+        claims::AtMostOnce,
+        replay::{Replay, ReplayCheck, ReplayFault},
+        state_only::StateOnly,
+    },
     task_registry::TaskSettings,
 };
 use antiphon_seal::{Codec, KeyRing, Principal};

@@ -8,7 +8,7 @@
 //!
 //! All forms are views of the same tasks.
 
-use crate::{Request, refusal::Refusal, runtime::Runtime};
+use crate::{errors::refusal::Refusal, request::receive::Request, runtime::Runtime};
 use antiphon_wire::TaskMetadata;
 use std::time::Duration;
 
