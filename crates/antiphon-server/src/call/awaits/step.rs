@@ -479,7 +479,7 @@ where
                 }
             },
             StepOutcome::Failed(failure) => Poll::Ready(Err(failure.into())),
-            StepOutcome::Abandoned => Poll::Pending,
+            StepOutcome::Abandoned { .. } => Poll::Pending,
         }
     }
 }

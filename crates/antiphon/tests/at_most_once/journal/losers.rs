@@ -7,6 +7,7 @@ use antiphon::{
     tool,
 };
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use serde_json::json;
 
 /// A step of this time; its effect comes first.
 async fn slow(ctx: &Ctx, world: &World, name: &'static str, time: u64) -> Result<String, StepError> {
@@ -131,6 +132,29 @@ each_tool! {
         Play { promotes, ..Play::of(tool, BUILD) }.at_each_operation(ends).await;
     };
     race behind_a_lookup long_lookup longer_lookup dropped_set tried tried_at_once both_promote
+}
+
+/// The race, and a question that the person declines.
+#[tool(write_ahead)]
+async fn declined(ctx: &Ctx, world: State<World>) -> Result<String> {
+    ctx.select("first", (slow(ctx, &world, "fast", 10), slow(ctx, &world, "slow", 500))).await;
+    ctx.elicit::<Pick>("Go on?").key("name").await?;
+    Ok("fast".to_owned())
+}
+
+/// The error has each step that ended, also that of the branch that lost.
+#[tokio::test(start_paused = true)]
+async fn an_error_names_the_step_of_the_branch_that_lost_after_any_crash() {
+    let play = Play::of("declined", |builder| builder.tool(declined));
+    let play = Play { answer: |_| json!({"action": "decline"}), ..play };
+    play.at_each_operation(|ended| {
+        let (_, done) = ended.text().split_once("Completed before that: ").expect("steps are done");
+        let (done, _) = done.split_once(". Do").expect("a sentence");
+        let done: Vec<&str> = done.split(", ").map(|step| step.trim_matches('`')).collect();
+        ended.did(&done);
+        assert!(done.contains(&"fast") && (ended.died || done.contains(&"slow")), "{ended:#?}");
+    })
+    .await;
 }
 
 /// `rerun_after_crash` in the place of `reconcile`: each effect is there twice at most, under one key.
