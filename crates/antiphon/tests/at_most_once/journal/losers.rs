@@ -8,6 +8,9 @@ use antiphon::{
 };
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use serde_json::json;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A step of this time; its effect comes first.
 async fn slow(ctx: &Ctx, world: &World, name: &'static str, time: u64) -> Result<String, StepError> {
@@ -155,6 +158,42 @@ async fn an_error_names_the_step_of_the_branch_that_lost_after_any_crash() {
         assert!(done.contains(&"fast") && (ended.died || done.contains(&"slow")), "{ended:#?}");
     })
     .await;
+}
+
+/// A step begins beside another one in the first run of the handler, and behind it in later ones; something else keeps the waker.
+#[tool(write_ahead)]
+async fn one_by_one(ctx: &Ctx, world: State<World>) -> Result<String> {
+    let _: Pick = ctx.elicit("Which?").key("name").await?;
+    let (one, two) = (slow(ctx, &world, "one", 20), slow(ctx, &world, "two", 20));
+    let both = async {
+        match world.notes("run") {
+            1 => drop(tokio::try_join!(one, async {
+                world.waits(5).await;
+                two.await
+            })?),
+            _ => {
+                one.await?;
+                two.await?;
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    [both].into_iter().collect::<FuturesUnordered<_>>().next().await.expect("one future")?;
+    Ok("both".to_owned())
+}
+
+/// A step of an earlier run waits for the others that its handler may still reach, and not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_step_waits_for_a_bounded_time_for_one_that_is_reached_behind_it() {
+    let waited = std::cell::Cell::new(false);
+    let play = Play::of("one_by_one", |builder| builder.tool(one_by_one));
+    play.at_each_operation(|ended| {
+        ended.came_to("both");
+        ended.did(&["one", "two"]);
+        waited.set(waited.get() || ended.time >= 15 * SECOND);
+    })
+    .await;
+    assert!(waited.get(), "no death has led to the wait");
 }
 
 /// `rerun_after_crash` in the place of `reconcile`: each effect is there twice at most, under one key.
