@@ -104,7 +104,29 @@ pub enum StepOutcome {
     /// The error.
     Failed(StepFailure),
     /// The step was dropped while it ran, or ended in an abandoned branch. It does not run again and never resolves.
-    Abandoned,
+    Abandoned {
+        /// True if it ended with a result: it has had its effect.
+        is_done: bool,
+    },
+}
+
+impl StepOutcome {
+    /// Returns `true` if the step ended with a result, whether its handler receives it or not.
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_) | Self::Abandoned { is_done: true })
+    }
+
+    /// Returns the outcome of the same step in an abandoned branch.
+    pub(crate) fn abandoned(&self) -> Self {
+        Self::Abandoned { is_done: self.is_done() }
+    }
+}
+
+impl EntryBody {
+    /// Returns `true` for a step that ended with a result.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Step { outcome, .. } if outcome.is_done())
+    }
 }
 
 /// The recorded error of a step.
@@ -255,7 +277,7 @@ impl Entry {
                     + match outcome {
                         StepOutcome::Done(text) => text.len(),
                         StepOutcome::Failed(failure) => failure.size(),
-                        StepOutcome::Abandoned => 0,
+                        StepOutcome::Abandoned { .. } => 0,
                     }
             }
             EntryBody::Open(open) => 16 + open.key_path.len() + size_of_within(&open.within),
@@ -356,9 +378,8 @@ impl Record {
 
     /// Returns the paths of the valid steps that have a result.
     pub fn steps_done(&self) -> Vec<String> {
-        let has_result =
-            |entry: &&Entry| matches!(&entry.body, EntryBody::Step { outcome: StepOutcome::Done(_), .. });
-        self.entries.iter().filter(has_result).map(|entry| entry.path.to_string()).collect()
+        let done = self.entries.iter().filter(|entry| entry.body.is_done());
+        done.map(|entry| entry.path.to_string()).collect()
     }
 
     /// Returns `true` if a step of the record has begun and has no outcome.

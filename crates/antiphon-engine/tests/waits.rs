@@ -2,7 +2,8 @@
 //! once.
 
 use crate::driver::{self, Client, Handler, both};
-use antiphon_engine::{Delivery, Migration, Setup};
+use antiphon_engine::{Delivery, Limits, Migration, Setup};
+use antiphon_seal::Digest;
 use std::{future::poll_fn, task::Poll};
 
 /// The answers with which a leg begins, its handler, and its description.
@@ -153,4 +154,42 @@ fn a_leg_of_a_task_that_ends_at_a_checkpoint_keeps_the_questions_that_it_has_not
             (&[("a", "1")], checkpoint, "returns 1"),
         ],
     );
+}
+
+const ONLY_A: Handler = handler!(ctx, Ok(ctx.ask("a", "A?").await));
+/// Asks one more question beside the first one.
+const A_AND_B: Handler = handler!(ctx, {
+    let (a, b) = both(ctx.ask("a", "A?"), ctx.ask("b", "B?")).await;
+    Ok(format!("{a} {b}"))
+});
+const A_THEN_C: Handler = handler!(ctx, {
+    ctx.ask("a", "A?").await;
+    Ok(ctx.ask("c", "C?").await)
+});
+const OTHER_A_AND_B: Handler = handler!(ctx, {
+    let (a, b) = both(ctx.ask("a", "Other A?"), ctx.ask("b", "B?")).await;
+    Ok(format!("{a} {b}"))
+});
+
+/// A question that an earlier run of the leg has shown has one place in the round, not two.
+#[test]
+fn a_question_that_an_earlier_run_has_shown_is_open_once() {
+    let limits = Limits { asks: 2, ..Limits::default() };
+    let begin: Leg<'_> = (&[], ONLY_A, "asks a: A?");
+    let (not_valid, valid) = ([("a", r#"{"action": "accept", "content": {"x": 7}}"#)], [("a", "1")]);
+    let cases: [&[Leg<'_>]; 2] = [
+        // Its answer was not valid.
+        &[begin, (&not_valid, A_AND_B, "asks a: A?  X must be text., b: B?")],
+        // Its answer is recorded, and its text is another one now.
+        &[begin, (&valid, A_THEN_C, "asks c: C?"), (&[("c", "3")], OTHER_A_AND_B, "asks a: Other A?, b: B?")],
+    ];
+    for legs in cases {
+        let mut client = Client::new(Setup { in_task: true, limits, ..driver::setup() });
+        for (number, (answers, handler, expected)) in legs.iter().enumerate() {
+            if number + 1 == legs.len() {
+                client.setup.shown = vec![("a".into(), Digest::from_bytes([7; 16]))];
+            }
+            assert_eq!(client.leg(answers, Migration::new(), *handler), *expected);
+        }
+    }
 }

@@ -61,8 +61,8 @@ impl Leg {
         }
         let (input, round) = (*input, self.history.entry(at).round);
         let unfinished = self.history.take(at);
-        let body =
-            EntryBody::Step { input, stale: false, undelivered: None, outcome: StepOutcome::Abandoned };
+        let outcome = StepOutcome::Abandoned { is_done: unfinished.body.is_done() };
+        let body = EntryBody::Step { input, stale: false, undelivered: None, outcome };
         let abandoned = Entry { path: slot.path.clone(), round, body };
         match unwinding {
             true => self.history.record_unwinding(abandoned, slot.site, Some(unfinished)),

@@ -93,7 +93,7 @@ enum DeliveryOrder {
 
 impl HistoryItem {
     fn is_abandoned(&self) -> bool {
-        matches!(self.entry.body, EntryBody::Step { outcome: StepOutcome::Abandoned, .. })
+        matches!(self.entry.body, EntryBody::Step { outcome: StepOutcome::Abandoned { .. }, .. })
     }
 
     fn is_unreplayed(&self) -> bool {

@@ -46,7 +46,7 @@ impl Leg {
         let Recorded(recorded) = self.find_recorded(EntryKind::Step, &path, site)?;
         let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
             None => StepPhase::Held,
-            Some((_, (_, Some(StepOutcome::Abandoned), _))) => {
+            Some((_, (_, Some(StepOutcome::Abandoned { .. }), _))) => {
                 self.awaited_abandoned_steps += 1;
                 StepPhase::Abandoned
             }
@@ -285,8 +285,7 @@ impl Leg {
         open.into_iter().for_each(|at| self.history.remove_entry(at));
         self.observations.note_outcome(&outcome);
         // The handler never receives this outcome in this leg, so later legs must not deliver it either.
-        let outcome =
-            if self.slots.is_abandoned_branch(slot.branch) { StepOutcome::Abandoned } else { outcome };
+        let outcome = if self.slots.is_abandoned_branch(slot.branch) { outcome.abandoned() } else { outcome };
         let undelivered = (!goes_on).then(|| self.slots.within(slot.branch));
         let body = EntryBody::Step { input, stale: false, undelivered, outcome };
         self.history.record_end(Entry { path: slot.path, round, body }, slot.site);
@@ -369,8 +368,8 @@ impl Leg {
         let Stopped { slot, input, round, open, .. } = stopped;
         open.into_iter().for_each(|at| self.history.remove_entry(at));
         let path = slot.path.to_string();
-        let body =
-            EntryBody::Step { input, stale: false, undelivered: None, outcome: StepOutcome::Abandoned };
+        let outcome = StepOutcome::Abandoned { is_done: false };
+        let body = EntryBody::Step { input, stale: false, undelivered: None, outcome };
         let entry = Entry { path: slot.path, round, body };
         if unwinding {
             let round = entry.round;

@@ -91,6 +91,7 @@ mod tag {
     pub(super) const SELECT: u8 = 4;
     pub(super) const CHECKPOINT: u8 = 5;
     pub(super) const STEP_OPEN: u8 = 6;
+    pub(super) const STEP_DONE_ABANDONED: u8 = 7;
     /// The tags of notes.
     pub(super) const ASKS: u8 = 0;
     pub(super) const URL_REFERENCE: u8 = 1;
@@ -126,7 +127,12 @@ impl Entry {
             EntryBody::Answer { first, .. } => (tag::ANSWER, 5 + u64::from(*first != self.round)),
             EntryBody::Step { outcome: StepOutcome::Done(_), .. } => (tag::STEP_DONE, 3),
             EntryBody::Step { outcome: StepOutcome::Failed(_), .. } => (tag::STEP_FAILED, 6),
-            EntryBody::Step { outcome: StepOutcome::Abandoned, .. } => (tag::STEP_ABANDONED, 2),
+            EntryBody::Step { outcome: StepOutcome::Abandoned { is_done: false }, .. } => {
+                (tag::STEP_ABANDONED, 2)
+            }
+            EntryBody::Step { outcome: StepOutcome::Abandoned { is_done: true }, .. } => {
+                (tag::STEP_DONE_ABANDONED, 2)
+            }
             EntryBody::Open(_) => (tag::STEP_OPEN, 4),
             EntryBody::Select { .. } => (tag::SELECT, 1),
             EntryBody::Checkpoint => (tag::CHECKPOINT, 0),
@@ -163,7 +169,7 @@ impl Entry {
                         write_optional_text(out, failure.data.as_deref())?;
                         out.bool(failure.user_facing)?;
                     }
-                    StepOutcome::Abandoned => {}
+                    StepOutcome::Abandoned { .. } => {}
                 }
             }
             EntryBody::Open(open) => {
@@ -211,10 +217,13 @@ impl Entry {
                 let members = 6 + flags.members();
                 (flags.step(pinned, StepOutcome::Failed(failure)), members)
             }
-            tag::STEP_ABANDONED => {
+            tag::STEP_ABANDONED | tag::STEP_DONE_ABANDONED => {
                 let (pinned, flags) = (optional(input, digest)?, StepFlags::decode(input)?);
                 let members = 2 + flags.members();
-                (flags.step(pinned, StepOutcome::Abandoned), members)
+                (
+                    flags.step(pinned, StepOutcome::Abandoned { is_done: tag == tag::STEP_DONE_ABANDONED }),
+                    members,
+                )
             }
             tag::STEP_OPEN => {
                 let (attempt, pinned) = (input.u32()?, optional(input, digest)?);

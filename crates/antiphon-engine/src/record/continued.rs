@@ -140,8 +140,8 @@ impl Continuation {
         for mut step in steps {
             match step.end.take() {
                 // Its branch has lost its select: the handler never receives the outcome.
-                Some((number, _)) if is_lost(&step.open.within) => {
-                    ends.push((number, step.entry(StepOutcome::Abandoned, false, round)));
+                Some((number, outcome)) if is_lost(&step.open.within) => {
+                    ends.push((number, step.entry(outcome.abandoned(), false, round)));
                 }
                 Some((number, outcome)) => {
                     ends.push((number, step.entry(outcome, true, round)));

@@ -51,7 +51,7 @@ impl ByteReader<'_> {
                 data: None,
                 user_facing: self.flag(),
             }),
-            _ => StepOutcome::Abandoned,
+            _ => StepOutcome::Abandoned { is_done: self.flag() },
         }
     }
 

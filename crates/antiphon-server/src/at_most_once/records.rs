@@ -145,7 +145,7 @@ pub(super) fn encode(outcome: &StepOutcome) -> Vec<u8> {
             [&[FAILED][..], &text].concat()
         }
         // A step that its handler dropped has no outcome to store.
-        StepOutcome::Abandoned => Vec::new(),
+        StepOutcome::Abandoned { .. } => Vec::new(),
     }
 }
 

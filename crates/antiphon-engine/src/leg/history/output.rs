@@ -18,10 +18,10 @@ impl History {
 
     /// Returns the paths of the valid steps of all legs that have a result.
     pub(in crate::leg) fn steps_done(&self) -> impl Iterator<Item = &str> {
-        let done = self.items.iter().filter(|item| {
-            item.order != DeliveryOrder::Removed
-                && matches!(item.entry.body, EntryBody::Step { outcome: StepOutcome::Done(_), .. })
-        });
+        let done = self
+            .items
+            .iter()
+            .filter(|item| item.order != DeliveryOrder::Removed && item.entry.body.is_done());
         done.map(|item| &*item.entry.path)
     }
 
@@ -90,7 +90,7 @@ impl HistoryItem {
             EntryBody::Open(open) => open.input,
             _ => return,
         };
-        self.entry.body =
-            EntryBody::Step { input, stale: false, undelivered: None, outcome: StepOutcome::Abandoned };
+        let outcome = StepOutcome::Abandoned { is_done: self.entry.body.is_done() };
+        self.entry.body = EntryBody::Step { input, stale: false, undelivered: None, outcome };
     }
 }

@@ -104,7 +104,8 @@ impl History {
                 }
                 _ => false,
             };
-            if is_within && self.is_lost(at) {
+            // One that its branch has given up already stays removed: the entry that says so is another one.
+            if is_within && !self.is_removed(at) && self.is_lost(at) {
                 self.change(at, |item| (item.optional, item.order) = (true, DeliveryOrder::AnyTime));
             }
         }

@@ -21,7 +21,7 @@ fn outcome() -> impl Strategy<Value = StepOutcome> {
             data,
             user_facing
         })),
-        Just(StepOutcome::Abandoned),
+        any::<bool>().prop_map(|is_done| StepOutcome::Abandoned { is_done }),
     ]
 }
 

@@ -480,7 +480,7 @@ where
                 }
             },
             StepOutcome::Failed(failure) => Poll::Ready(Err(failure.into())),
-            StepOutcome::Abandoned => Poll::Pending,
+            StepOutcome::Abandoned { .. } => Poll::Pending,
         }
     }
 }

@@ -7,6 +7,10 @@ use antiphon::{
     tool,
 };
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use serde_json::json;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A step of this time; its effect comes first.
 async fn slow(ctx: &Ctx, world: &World, name: &'static str, time: u64) -> Result<String, StepError> {
@@ -131,6 +135,65 @@ each_tool! {
         Play { promotes, ..Play::of(tool, BUILD) }.at_each_operation(ends).await;
     };
     race behind_a_lookup long_lookup longer_lookup dropped_set tried tried_at_once both_promote
+}
+
+/// The race, and a question that the person declines.
+#[tool(write_ahead)]
+async fn declined(ctx: &Ctx, world: State<World>) -> Result<String> {
+    ctx.select("first", (slow(ctx, &world, "fast", 10), slow(ctx, &world, "slow", 500))).await;
+    ctx.elicit::<Pick>("Go on?").key("name").await?;
+    Ok("fast".to_owned())
+}
+
+/// The error has each step that ended, also that of the branch that lost.
+#[tokio::test(start_paused = true)]
+async fn an_error_names_the_step_of_the_branch_that_lost_after_any_crash() {
+    let play = Play::of("declined", |builder| builder.tool(declined));
+    let play = Play { answer: |_| json!({"action": "decline"}), ..play };
+    play.at_each_operation(|ended| {
+        let (_, done) = ended.text().split_once("Completed before that: ").expect("steps are done");
+        let (done, _) = done.split_once(". Do").expect("a sentence");
+        let done: Vec<&str> = done.split(", ").map(|step| step.trim_matches('`')).collect();
+        ended.did(&done);
+        assert!(done.contains(&"fast") && (ended.died || done.contains(&"slow")), "{ended:#?}");
+    })
+    .await;
+}
+
+/// A step begins beside another one in the first run of the handler, and behind it in later ones; something else keeps the waker.
+#[tool(write_ahead)]
+async fn one_by_one(ctx: &Ctx, world: State<World>) -> Result<String> {
+    let _: Pick = ctx.elicit("Which?").key("name").await?;
+    let (one, two) = (slow(ctx, &world, "one", 20), slow(ctx, &world, "two", 20));
+    let both = async {
+        match world.notes("run") {
+            1 => drop(tokio::try_join!(one, async {
+                world.waits(5).await;
+                two.await
+            })?),
+            _ => {
+                one.await?;
+                two.await?;
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    [both].into_iter().collect::<FuturesUnordered<_>>().next().await.expect("one future")?;
+    Ok("both".to_owned())
+}
+
+/// A step of an earlier run waits for the others that its handler may still reach, and not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_step_waits_for_a_bounded_time_for_one_that_is_reached_behind_it() {
+    let waited = std::cell::Cell::new(false);
+    let play = Play::of("one_by_one", |builder| builder.tool(one_by_one));
+    play.at_each_operation(|ended| {
+        ended.came_to("both");
+        ended.did(&["one", "two"]);
+        waited.set(waited.get() || ended.time >= 15 * SECOND);
+    })
+    .await;
+    assert!(waited.get(), "no death has led to the wait");
 }
 
 /// `rerun_after_crash` in the place of `reconcile`: each effect is there twice at most, under one key.

@@ -206,3 +206,41 @@ async fn a_step_of_a_later_round_without_a_pinned_input_is_divergence() {
     let reply = settled(&mut talk, &server, json!({"pick": pick("b")})).await;
     assert_eq!((refused(&reply), effects.runs("look")), ((-32603, "flow_diverged"), 1), "{reply}");
 }
+
+/// A race of two questions behind another one. The new version asks that one beside the race, in other words.
+fn racing(is_new: bool) -> Server {
+    server(tool(move |ctx| {
+        async move {
+            let race = async {
+                let a = ctx.elicit::<Sure>("A?").key("a");
+                match ctx.select("first", (a, ctx.elicit::<Sure>("B?").key("b"))).await {
+                    Winner::A(_) => "a",
+                    Winner::B(_) => "b",
+                }
+            };
+            let first = match is_new {
+                true => tokio::join!(race, ctx.elicit::<Pick>("Whom, by the full name?")).0,
+                false => {
+                    ctx.elicit::<Pick>("Whom?").await?;
+                    race.await
+                }
+            };
+            ctx.elicit::<Sure>("Tell?").key("tell").await?;
+            Ok(first.to_owned())
+        }
+        .boxed()
+    }))
+}
+
+/// The winner was chosen by somebody who knew a question that has changed since: the loser is asked again too, in the same leg.
+#[tokio::test(start_paused = true)]
+async fn the_loser_of_a_race_is_asked_again_if_a_question_before_it_has_changed() {
+    let (old, new) = (racing(false), racing(true));
+    let mut talk = ToolCall::new(json!({}));
+    asks(&mut talk, &old, Value::Null, &["pick"]).await;
+    asks(&mut talk, &old, json!({"pick": pick("ada")}), &["a", "b"]).await;
+    asks(&mut talk, &old, json!({"a": yes()}), &["tell"]).await;
+    asks(&mut talk, &new, json!({"tell": yes()}), &["a", "b", "pick"]).await;
+    asks(&mut talk, &new, json!({"b": yes(), "pick": pick("ada l.")}), &["tell"]).await;
+    assert_eq!(result_text(&settled(&mut talk, &new, json!({"tell": yes()})).await), "b");
+}

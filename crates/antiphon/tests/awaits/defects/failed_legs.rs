@@ -282,3 +282,65 @@ async fn a_refusal_behind_a_step_says_what_was_done() {
         }
     }
 }
+
+/// A step that its handler does not receive, and the steps that are done then.
+const NOT_RECEIVED: [(&str, &[&str]); 3] = [
+    ("ends in a branch that lost", &["look", "charge"]),
+    ("fails in a branch that lost", &["look"]),
+    ("is dropped while it runs", &["look"]),
+];
+
+/// `look` is first, and `charge` ends later, or not at all. Then the call ends with an error, after a question if it `asks`.
+fn losing(shape: &'static str, asks: bool) -> Tool {
+    tool(move |ctx| {
+        async move {
+            let look = ctx.step("look", async |_| {
+                tokio::time::sleep(ms(5)).await;
+                Ok(())
+            });
+            let charge = ctx.step("charge", async |_| {
+                tokio::time::sleep(ms(20)).await;
+                match shape.starts_with("fails") {
+                    true => Err(Error::user_facing("no money")),
+                    false => Ok(()),
+                }
+            });
+            if shape.starts_with("is dropped") {
+                tokio::select! { _ = look => {}, _ = charge => {} }
+            } else {
+                ctx.select("first", (look, charge)).await;
+            }
+            if asks {
+                ctx.elicit::<Sure>("Sure?").await?;
+            }
+            ctx.step("mail", async |_| Err::<(), _>(StepError::retry(Error::user_facing("not now")))).await?;
+            ok("mailed").await
+        }
+        .boxed()
+    })
+}
+
+/// A step that ended in a branch that lost has had its effect: it may have paid.
+#[tokio::test(start_paused = true)]
+async fn a_step_that_ended_in_a_branch_that_lost_is_done() {
+    for (shape, done) in NOT_RECEIVED {
+        for (asks, declines) in [(false, false), (true, false), (true, true)] {
+            let server = limited(losing(shape, asks), |limits| limits.state_only(0));
+            let mut talk = ToolCall::new(json!({}));
+            let mut reply = talk.leg(&server, Value::Null).await;
+            if asks {
+                let answer = if declines { json!({"action": "decline"}) } else { yes() };
+                reply = talk.leg(&server, json!({ "sure": answer })).await;
+            }
+            let text = match declines {
+                true => result_text(&reply),
+                false => {
+                    assert_eq!(reply["error"]["data"]["done"], json!(done), "{shape} {asks}: {reply}");
+                    reply["error"]["message"].as_str().unwrap().to_owned()
+                }
+            };
+            let expected = format!("Completed before that: `{}`.", done.join("`, `"));
+            assert!(text.contains(&expected), "{shape} {asks}: {reply}");
+        }
+    }
+}

@@ -164,3 +164,31 @@ async fn an_answer_to_a_loser_holds_nothing_up() {
     assert_eq!(reply["result"]["inputRequests"], json!({}), "{reply}");
     assert_eq!(result_text(&talk.leg(&server, Value::Null).await), "the first");
 }
+
+/// An answer in the losing branch comes before the winner, which does not wait any more when the handler runs again: the race looks
+/// again once the answer is delivered.
+#[tokio::test(start_paused = true)]
+async fn a_race_is_decided_by_its_record_behind_an_answer_of_the_loser() {
+    let server = server(tool!(|ctx| {
+        let wins = async {
+            match ctx.leg() {
+                1 => std::future::pending().await,
+                2 => tokio::time::sleep(Duration::from_millis(20)).await,
+                _ => {}
+            }
+        };
+        let loses = async {
+            ctx.elicit::<Place>("Where?").await?;
+            ctx.elicit::<Confirm>("Sure?").key("never").await
+        };
+        // A set polls only what was woken.
+        let mut set: FuturesUnordered<_> = [ctx.select("first", (wins, loses))].into_iter().collect();
+        let Some(Winner::A(())) = set.next().await else { return ok("lost").await };
+        let sure: Confirm = ctx.elicit("Sure?").key("sure").await?;
+        Ok(sure.ok.to_string())
+    }));
+    let mut talk = ToolCall::new(json!({}));
+    let answers = [Value::Null, json!({"place": place("eu")}), json!({"sure": yes()})];
+    assert_eq!(result_text(&legs(&server, &mut talk, &answers).await), "true");
+    assert_eq!(talk.rounds, [["place"], ["sure"]]);
+}
