@@ -2,7 +2,7 @@
 
 use super::{
     Delivery, Leg, LogEvent,
-    asks::{AskDrop, Known, Unanswered},
+    asks::{AskDrop, Come, Unanswered},
     context::Recorded,
     end::check_leg_limit,
     slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
@@ -58,21 +58,22 @@ impl Leg {
             self.asks.close(&question.path);
             return self.find_recorded_answer(question, at);
         }
-        match self.asks.find(question) {
-            Known::Answered => AskPhase::Answered,
-            Known::Changed { round, times } => {
+        match self.asks.find_come(question) {
+            Some(Come::Fits) => return AskPhase::Answered,
+            Some(Come::Changed { round, times }) => {
                 self.make_stale(round);
-                self.asked(AskRecord { times, ..self.new_record(question) }, None)
+                return self.asked(AskRecord { times, ..self.new_record(question) }, None);
             }
-            Known::Open(open) => match open.agreed(question) {
-                Ok(asked) => AskPhase::Agreed(asked),
-                Err(open) => {
-                    let (asked, cause) = open.again(self.new_record(question));
-                    self.asked(asked, cause)
-                }
-            },
-            Known::Nothing => self.asked(self.new_record(question), None),
+            None => {}
         }
+        let Some(open) = self.asks.take_open(&question.path) else {
+            return self.asked(self.new_record(question), None);
+        };
+        if open.has_agreed(question) {
+            return AskPhase::Agreed(open.into_agreed(question.digest));
+        }
+        let (asked, cause) = open.again(self.new_record(question));
+        self.asked(asked, cause)
     }
 
     /// Returns the recorded answer to a question, if the question is the same.

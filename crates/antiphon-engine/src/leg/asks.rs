@@ -65,18 +65,12 @@ pub(super) enum Unanswered {
     Invalid(String),
 }
 
-/// What is known of a question that a future begins to await, and that has no entry.
-pub(super) enum Known {
-    /// Its answer has come.
-    Answered,
-    /// The answer to another text has come in this round, and is removed. The number of times counts this one too.
-    Changed {
-        round: u32,
-        times: u8,
-    },
-    /// It was asked in the last round.
-    Open(UnansweredAsk),
-    Nothing,
+/// The answer that has come to a question which a future begins to await.
+pub(super) enum Come {
+    /// An answer to the same text.
+    Fits,
+    /// An answer to another text, asked in this round. The number of times counts the present text too. The answer is removed.
+    Changed { round: u32, times: u8 },
 }
 
 /// An answered question of the call, as far as the handler has come.
@@ -95,16 +89,17 @@ pub struct AnsweredQuestion<'l> {
 }
 
 impl UnansweredAsk {
-    /// Returns the record of a question whose person has agreed, if the present question has the same purpose.
-    pub(super) fn agreed(self, question: &Question) -> Result<AskRecord, Self> {
+    /// Returns `true` if the person has agreed to the purpose of this question, although its URL may have a new reference.
+    pub(super) fn has_agreed(&self, question: &Question) -> bool {
         let is_about_it =
             |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
         let is_invalid = matches!(self.cause, Unanswered::Invalid(_));
-        match !is_invalid && self.asked.agreed.as_ref().is_some_and(is_about_it) {
-            // The purpose is the same, although the URL may have a new reference.
-            true => Ok(AskRecord { digest: question.digest, ..self.asked }),
-            false => Err(self),
-        }
+        !is_invalid && self.asked.agreed.as_ref().is_some_and(is_about_it)
+    }
+
+    /// Returns the record of a question to whose purpose the person has agreed, with the digest of its present text.
+    pub(super) fn into_agreed(self, digest: Digest) -> AskRecord {
+        AskRecord { digest, ..self.asked }
     }
 
     /// Returns the record with which the question is asked again, and the cause if it is the same question. `new` is its record
@@ -263,24 +258,25 @@ impl Asks {
         !self.unanswered.is_empty() || self.inbox.has_awaited()
     }
 
-    /// Finds a question that a future begins to await. The question is not open from the last round any more.
-    pub(super) fn find(&mut self, question: &Question) -> Known {
+    /// Finds the answer that has come to a question which a future begins to await. The question is not open any more then.
+    pub(super) fn find_come(&mut self, question: &Question) -> Option<Come> {
         let path = &*question.path;
-        if let Some(ReceivedAnswer { asked, .. }) = self.inbox.find(path) {
-            let is_same = asked.digest.matches(&question.digest);
-            let (round, times) = (asked.round, asked.times.saturating_add(1));
-            self.close(path);
-            if is_same {
-                self.inbox.set_given_up(path, false);
-                return Known::Answered;
-            }
-            self.inbox.take(path);
-            return Known::Changed { round, times };
+        let asked = &self.inbox.find(path)?.asked;
+        let is_same = asked.digest.matches(&question.digest);
+        let (round, times) = (asked.round, asked.times.saturating_add(1));
+        self.close(path);
+        if is_same {
+            self.inbox.set_given_up(path, false);
+            return Some(Come::Fits);
         }
-        match self.unanswered.iter().position(|open| *open.asked.path == *path) {
-            Some(at) => Known::Open(self.unanswered.swap_remove(at)),
-            None => Known::Nothing,
-        }
+        self.inbox.take(path);
+        Some(Come::Changed { round, times })
+    }
+
+    /// Takes the question with this path, if it is open from the last round.
+    pub(super) fn take_open(&mut self, path: &str) -> Option<UnansweredAsk> {
+        let at = self.unanswered.iter().position(|open| *open.asked.path == *path)?;
+        Some(self.unanswered.swap_remove(at))
     }
 
     /// Notes that a question is not open any more: an earlier run of this leg has shown it, and it has an answer.

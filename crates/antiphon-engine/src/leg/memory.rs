@@ -1,4 +1,4 @@
-//! What a handler keeps from leg to leg beside its entries: values that are read or created once, and its own state.
+//! The memory of a handler from leg to leg beside its entries: values that are read or created once, and its own state.
 
 use crate::record::{HandlerState, Note, UrlReference};
 use antiphon_wire::AskSupport;

@@ -1,4 +1,4 @@
-//! What the handler has reached: the entries of the record, and the futures that it awaits.
+//! The entries of the record, the futures that the handler awaits, and the order in which the one reaches the other.
 
 use super::{
     history::History,

@@ -1,4 +1,4 @@
-//! What the code of a handler reads from its leg, and notes in it.
+//! The methods with which the code of a handler reads from its leg, and notes something in it.
 
 use super::{AnsweredAsk, AnsweredQuestion, Leg};
 use crate::record::{EntryKind, UrlReference};
