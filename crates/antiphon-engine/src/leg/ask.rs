@@ -1,18 +1,18 @@
 //! Questions that a handler awaits: recorded answers, new answers, and questions that are asked again.
 
 use super::{
-    AskDrop, Delivery, Leg, Recorded, Unanswered, UnansweredAsk,
+    Delivery, Leg, LogEvent,
+    asks::{AskDrop, Come, Unanswered},
+    context::Recorded,
     end::check_leg_limit,
     slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
-    slots::Counter,
 };
 use crate::{
     answer::{UNREADABLE, check},
     record::{AskRecord, Entry, EntryBody, EntryKind},
     stop::StopReason,
 };
-use antiphon_seal::{Call, Digest};
-use antiphon_wire::{InputRequest, InputRequests};
+use antiphon_wire::InputRequests;
 use std::{borrow::Cow, sync::Arc, task::Waker};
 
 /// The result of polling an awaited question.
@@ -40,105 +40,112 @@ impl Leg {
     pub fn ask(&mut self, question: Question) -> Option<SlotId> {
         let Recorded(recorded) = self.find_recorded(EntryKind::Ask, &question.path, question.site)?;
         let (path, site) = (question.path.clone(), question.site);
-        self.dropped.retain(|(asked, _)| asked.path != path);
-        let found = self.find_answer(&question, recorded);
-        let phase = match found {
-            AskLookup::Recorded(at) => AskPhase::Recorded(at),
-            AskLookup::Answered => AskPhase::Answered,
-            AskLookup::Agreed(asked) => AskPhase::Agreed(asked),
-            AskLookup::NotAnswered(asked, cause) => self.asked_phase(asked, cause),
-        };
+        self.asks.forget_dropped(&path);
+        let phase = self.find_answer(&question, recorded);
+        let is_asked = matches!(phase, AskPhase::Asked { .. });
         let state = SlotState::Ask(Box::new(AskSlot { question, phase }));
-        let branch = self.context.branch;
-        let id = self.slots.add(path, site, branch, state);
-        match self.ask_slot(id).map(|asking| &mut asking.phase) {
-            Some(AskPhase::Recorded(at)) => {
-                let at = *at;
-                self.history.set_waiting(at, Some(id));
-            }
-            Some(AskPhase::Asked { .. }) => {
-                self.count_asked(id);
-                self.check_asked(id);
-            }
-            _ => {}
+        let id = self.replay.add(path, site, self.polls.branch(), state);
+        if is_asked {
+            self.asks.note_change();
+            self.check_asked(id);
         }
         Some(id)
     }
 
-    /// Finds the answer to a question. If there is none, returns the record with which the question is asked.
-    fn find_answer(&mut self, question: &Question, recorded: Option<usize>) -> AskLookup {
-        if recorded.is_some() || self.incoming(&question.path).is_some() {
-            // An earlier run of this leg has shown it.
-            self.unanswered.retain(|open| open.asked.path != question.path);
-        }
+    /// Finds the answer to a question. If there is none, the question is asked.
+    fn find_answer(&mut self, question: &Question, recorded: Option<usize>) -> AskPhase {
         if let Some(at) = recorded {
-            let entry = self.history.entry(at);
-            let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
-                // `find` with `EntryKind::Ask` returns answers only.
-                return AskLookup::NotAnswered(self.new_record(question), None);
-            };
-            if digest.matches(&question.digest) {
-                return AskLookup::Recorded(at);
-            }
-            let times = times.saturating_add(1);
-            self.history.remove_entry(at);
-            self.make_stale(round);
-            self.advance();
-            return AskLookup::NotAnswered(AskRecord { times, ..self.new_record(question) }, None);
+            self.asks.close(&question.path);
+            return self.find_recorded_answer(question, at);
         }
-        if let Some(at) = self.incoming(&question.path) {
-            let asked = &self.inbox[at].received.asked;
-            if asked.digest.matches(&question.digest) {
-                self.inbox[at].given_up = false;
-                return AskLookup::Answered;
+        match self.asks.find_come(question) {
+            Some(Come::Fits) => return AskPhase::Answered,
+            Some(Come::Changed { round, times }) => {
+                self.make_stale(round);
+                return self.asked(AskRecord { times, ..self.new_record(question) }, None);
             }
-            let (round, times) = (asked.round, asked.times.saturating_add(1));
-            self.inbox.remove(at);
-            self.make_stale(round);
-            return AskLookup::NotAnswered(AskRecord { times, ..self.new_record(question) }, None);
+            None => {}
         }
-        let Some(at) = self.unanswered.iter().position(|open| open.asked.path == question.path) else {
-            return AskLookup::NotAnswered(self.new_record(question), None);
+        let Some(open) = self.asks.take_open(&question.path) else {
+            return self.asked(self.new_record(question), None);
         };
-        let UnansweredAsk { asked, cause } = self.unanswered.swap_remove(at);
-        let is_about_it =
-            |agreed: &Digest| question.until.as_ref().is_some_and(|about| about.matches(agreed));
-        let is_invalid = matches!(cause, Unanswered::Invalid(_));
-        if !is_invalid && asked.agreed.as_ref().is_some_and(is_about_it) {
-            // The purpose is the same, although the URL may have a new reference.
-            return AskLookup::Agreed(AskRecord { digest: question.digest, ..asked });
+        if open.has_agreed(question) {
+            return AskPhase::Agreed(open.into_agreed(question.digest));
         }
-        let is_same = asked.digest.matches(&question.digest);
-        let is_again = !is_same || !matches!(cause, Unanswered::NotCounted);
-        let times = asked.times.saturating_add(u8::from(is_again));
-        let deadline = asked.deadline.filter(|_| is_same);
-        let new = self.new_record(question);
-        let first = if is_same { asked.first } else { new.first };
-        let asked = AskRecord { times, first, deadline: deadline.or(new.deadline), ..new };
-        AskLookup::NotAnswered(asked, is_same.then_some(cause))
+        let (asked, cause) = open.again(self.new_record(question));
+        self.asked(asked, cause)
+    }
+
+    /// Returns the recorded answer to a question, if the question is the same.
+    fn find_recorded_answer(&mut self, question: &Question, at: usize) -> AskPhase {
+        let entry = self.replay.history().entry(at);
+        let (round, EntryBody::Answer { digest, times, .. }) = (entry.round, &entry.body) else {
+            // `find` with `EntryKind::Ask` returns answers only.
+            return self.asked(self.new_record(question), None);
+        };
+        if digest.matches(&question.digest) {
+            return AskPhase::Recorded(at);
+        }
+        let times = times.saturating_add(1);
+        self.remove_answer(at, round);
+        self.asked(AskRecord { times, ..self.new_record(question) }, None)
+    }
+
+    /// Removes a recorded answer of this round, and all that followed it.
+    fn remove_answer(&mut self, at: usize, round: u32) {
+        self.replay.history_mut().remove_entry(at);
+        self.make_stale(round);
+        let next = self.replay.history_mut().advance();
+        self.wake(next);
+    }
+
+    /// Makes everything stale that followed an answer of this round, because the answer was removed. People and code of
+    /// later rounds knew that answer. Questions of later rounds are asked again, also those with a new answer. Selects
+    /// are decided again. Steps stay valid only if their input has the same digest. Answers of the same round stay,
+    /// because they were given without knowledge of the removed answer.
+    pub(super) fn make_stale(&mut self, round: u32) {
+        let (waiting, was_used) = self.replay.make_stale(round);
+        self.asks.note_change();
+        let asked = self.asks.inbox_mut().remove_after(round);
+        // A future that waits for one of these answers asks again at its next poll.
+        let asks = |path: &str| asked.iter().any(|stale| **stale == *path);
+        let in_slots: Vec<SlotId> = match asked.is_empty() {
+            true => Vec::new(),
+            false => {
+                let slots = self.replay.slots().iter();
+                slots.filter(|(_, slot)| asks(&slot.path)).map(|(id, _)| id).collect()
+            }
+        };
+        let was_state_used = self.memory.forget_after(round);
+        // The handler has continued with a stale value, so it does nothing new in this leg.
+        self.asks.note_stale(was_used || was_state_used);
+        self.wake(waiting);
+        self.wake(in_slots);
     }
 
     /// Returns the record of a question that is asked for the first time.
     fn new_record(&self, question: &Question) -> AskRecord {
         let deadline = question.within.map(|within| self.setup.now.saturating_add(within));
-        let within = self.slots.within(self.context.branch);
-        AskRecord { deadline, within, ..AskRecord::new(question.path.clone(), question.digest, self.round) }
+        let within = self.replay.slots().branches().within(self.polls.branch());
+        let round = self.asks.round();
+        AskRecord { deadline, within, ..AskRecord::new(question.path.clone(), question.digest, round) }
     }
 
-    fn asked_phase(&self, asked: AskRecord, cause: Option<Unanswered>) -> AskPhase {
+    fn asked(&self, asked: AskRecord, cause: Option<Unanswered>) -> AskPhase {
         let is_missing = matches!(cause, Some(Unanswered::Missing));
         let reason = match cause {
             Some(Unanswered::Invalid(reason)) => Some(Cow::Owned(reason)),
             _ => None,
         };
-        AskPhase::Asked { asked: AskRecord { round: self.round, ..asked }, reason, is_missing }
+        AskPhase::Asked { asked: AskRecord { round: self.asks.round(), ..asked }, reason, is_missing }
     }
 
-    fn count_asked(&mut self, id: SlotId) {
-        if let Some(branch) = self.slots.get(id).map(|slot| slot.branch) {
-            self.slots.branches().add(branch, Counter::Asking, 1);
-            self.asks_version += 1;
-        }
+    /// Asks an awaited question. `reason` is the text for the person, if the question is asked again.
+    fn ask_now(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
+        let asked = AskRecord { round: self.asks.round(), ..asked };
+        self.replay.slots_mut().set_ask(id, AskPhase::Asked { asked, reason, is_missing: false });
+        self.asks.note_change();
+        self.check_asked(id);
     }
 
     /// Stops the leg if the question was asked too often or the record is full. For a round that leaves, `suspend`
@@ -148,8 +155,8 @@ impl Leg {
             return;
         }
         let limits = self.setup.limits;
-        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
-        let is_full = self.history.size() > limits.state;
+        let Some(asking) = self.asking(id) else { return };
+        let is_full = self.replay.history().size() > limits.state;
         let is_full = is_full.then(|| {
             let path = &asking.question.path;
             let text = format!("The record of this call has no space for the question `{path}`");
@@ -160,11 +167,9 @@ impl Leg {
         }
     }
 
-    pub(super) fn ask_slot(&mut self, id: SlotId) -> Option<&mut AskSlot> {
-        match &mut self.slots.get_mut(id)?.state {
-            SlotState::Ask(asking) => Some(asking),
-            _ => None,
-        }
+    /// Returns the question of a future that awaits one.
+    pub(super) fn asking(&self, id: SlotId) -> Option<&AskSlot> {
+        self.replay.slots().get(id)?.ask()
     }
 
     /// Polls an awaited question. `decode` decodes a valid answer, given as JSON, as the handler's type; its error says
@@ -193,23 +198,22 @@ impl Leg {
         if self.is_over() {
             return AskPoll::Pending;
         }
-        self.slots.move_to(id, self.context.branch);
-        let is_replayed = self.poll.is_replayed;
-        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
-            return AskPoll::Pending;
-        };
+        self.move_here(id);
+        let is_replayed = self.polls.is_replayed();
+        let history = self.replay.history();
+        let Some(asking) = self.asking(id) else { return AskPoll::Pending };
         match asking.phase {
-            AskPhase::Recorded(at) if self.history.is_removed(at) => {
+            AskPhase::Recorded(at) if history.is_removed(at) => {
                 return self.ask_stale_again(id, waker, decode);
             }
-            AskPhase::Recorded(at) if self.history.is_due(at) => return self.deliver_answer(id, at, decode),
+            AskPhase::Recorded(at) if history.is_due(at) => return self.deliver_answer(id, at, decode),
             AskPhase::Recorded(_) => {}
             AskPhase::Answered if !self.is_answered(id) => return self.ask_stale_again(id, waker, decode),
             AskPhase::Answered if is_replayed => return self.take_answer(id, waker, decode),
             AskPhase::Agreed(_) if is_replayed => {
                 return AskPoll::Agreed { in_earlier_leg: !self.is_answered(id) };
             }
-            AskPhase::Answered | AskPhase::Agreed(_) => self.wait_for_replay(id),
+            AskPhase::Answered | AskPhase::Agreed(_) => self.replay.wait(id),
             // Nothing wakes the future during this leg, so its waker is not kept.
             AskPhase::Asked { .. } if self.setup.delivery == Delivery::NextLeg => return AskPoll::Pending,
             AskPhase::Asked { .. } => {}
@@ -219,39 +223,22 @@ impl Leg {
     }
 
     fn is_answered(&self, id: SlotId) -> bool {
-        self.slots.get(id).is_some_and(|slot| self.incoming(&slot.path).is_some())
-    }
-
-    pub(super) fn wait_for_replay(&mut self, id: SlotId) {
-        if !self.after_replay.contains(&id) {
-            self.after_replay.push(id);
-        }
+        self.replay.slots().get(id).is_some_and(|slot| self.asks.inbox().find(&slot.path).is_some())
     }
 
     /// Asks a question whose answer became stale. The number of times is not counted.
     fn ask_stale_again(&mut self, id: SlotId, waker: &Waker, decode: Decode<'_>) -> AskPoll<()> {
-        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else {
-            return AskPoll::Pending;
-        };
+        let Some(asking) = self.asking(id) else { return AskPoll::Pending };
         let asked = self.new_record(&asking.question);
         self.ask_now(id, asked, None);
         self.poll_ask_untyped(id, waker, decode)
     }
 
-    /// Asks an awaited question.
-    fn ask_now(&mut self, id: SlotId, asked: AskRecord, reason: Option<Cow<'static, str>>) {
-        let asked = AskRecord { round: self.round, ..asked };
-        let Some(asking) = self.ask_slot(id) else { return };
-        asking.phase = AskPhase::Asked { asked, reason, is_missing: false };
-        self.count_asked(id);
-        self.check_asked(id);
-    }
-
     /// Delivers a recorded answer.
     fn deliver_answer(&mut self, id: SlotId, at: usize, decode: Decode<'_>) -> AskPoll<()> {
-        let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (SlotState::Ask(asking), EntryBody::Answer { text, digest, times, first, .. }) =
-            (&slot.state, &self.history.entry(at).body)
+        let Some(slot) = self.replay.slots().get(id) else { return AskPoll::Pending };
+        let entry = self.replay.history().entry(at);
+        let (Some(asking), EntryBody::Answer { text, digest, times, first, .. }) = (slot.ask(), &entry.body)
         else {
             return AskPoll::Pending;
         };
@@ -266,38 +253,34 @@ impl Leg {
                 first: *first,
                 ..self.new_record(&asking.question)
             };
-            let (path, round) = (slot.path.to_string(), self.history.entry(at).round);
-            self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
-            self.history.remove_entry(at);
-            self.make_stale(round);
-            self.advance();
+            let (path, round) = (slot.path.to_string(), entry.round);
+            self.polls.log(LogEvent::AnswerTypeMismatch { path, cause });
+            self.remove_answer(at, round);
             self.ask_now(id, asked, Some(Cow::Borrowed(UNREADABLE)));
             return AskPoll::Pending;
         }
         let site = slot.site;
-        self.observe_answer(id);
-        self.history.deliver(at, site);
+        self.note_answer(id);
         self.remove(id);
-        self.advance();
+        let next = self.replay.deliver(at, site);
+        self.wake(next);
         polled
     }
 
     /// Takes an answer that has come, if it is valid.
     fn take_answer(&mut self, id: SlotId, waker: &Waker, decode: Decode<'_>) -> AskPoll<()> {
         let limits = self.setup.limits;
-        let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
-        let (SlotState::Ask(asking), Some(at)) = (&slot.state, self.incoming(&slot.path)) else {
+        let Some(slot) = self.replay.slots().get(id) else { return AskPoll::Pending };
+        let (Some(asking), Some(received)) = (slot.ask(), self.asks.inbox().find(&slot.path)) else {
             return AskPoll::Pending;
         };
         let question = &asking.question;
-        let received = &self.inbox[at].received;
         let Some(text) = &received.text else { return self.resolve(id, None, false) };
         let path = Arc::clone(&slot.path);
         let checked = check(&question.request, text, &limits).and_then(|response| {
             let text = response.to_text()?;
             decode(&text).map_err(|cause| {
-                let path = path.to_string();
-                self.deferred.events.push(super::LogEvent::AnswerTypeMismatch { path, cause });
+                self.polls.log(LogEvent::AnswerTypeMismatch { path: path.to_string(), cause });
                 UNREADABLE.to_owned()
             })?;
             Ok((response.is_refusal(), text))
@@ -305,15 +288,13 @@ impl Leg {
         match checked {
             Ok((false, _)) if question.until.is_some() => {
                 let asked = received.asked.clone();
-                if let Some(asking) = self.ask_slot(id) {
-                    asking.phase = AskPhase::Agreed(asked);
-                }
+                self.replay.slots_mut().set_ask(id, AskPhase::Agreed(asked));
                 AskPoll::Agreed { in_earlier_leg: false }
             }
             Ok((is_refusal, text)) => self.resolve(id, Some(text), is_refusal),
             Err(reason) => {
                 // The deadline stays the same after an invalid answer.
-                let received = self.inbox.remove(at).received;
+                let Some(received) = self.asks.inbox_mut().take(&path) else { return AskPoll::Pending };
                 let times = received.asked.times.saturating_add(1);
                 self.ask_now(id, AskRecord { times, ..received.asked }, Some(Cow::Owned(reason)));
                 self.poll_ask_untyped(id, waker, decode)
@@ -323,32 +304,23 @@ impl Leg {
 
     /// Records the answer to a question, and resolves the question.
     fn resolve(&mut self, id: SlotId, text: Option<String>, refusal: bool) -> AskPoll<()> {
-        let Some(slot) = self.slots.get(id) else { return AskPoll::Pending };
+        let Some(slot) = self.replay.slots().get(id) else { return AskPoll::Pending };
         let (path, site) = (slot.path.clone(), slot.site);
-        let asked = match (self.incoming(&path), &slot.state) {
-            (Some(at), _) => {
-                let received = &self.inbox[at].received;
-                Some((&received.asked, received.at))
-            }
-            (None, SlotState::Ask(asking)) => match &asking.phase {
-                // The person agreed in an earlier leg, and the action behind the URL is finished now.
-                AskPhase::Agreed(asked) => Some((asked, Some(self.setup.now))),
-                _ => None,
-            },
-            _ => None,
+        let asked = match (self.asks.inbox().find(&path), slot.ask().map(|asking| &asking.phase)) {
+            (Some(received), _) => Some((&received.asked, received.at)),
+            // The person agreed in an earlier leg, and the action behind the URL is finished now.
+            (None, Some(AskPhase::Agreed(asked))) => Some((asked, Some(self.setup.now))),
+            (None, _) => None,
         };
         let Some((&AskRecord { digest, times, round, first, .. }, at)) = asked else {
             return AskPoll::Pending;
         };
-        // An answer to a question asked by hand stays, because the handler may read it again.
-        self.inbox.retain(|incoming| {
-            incoming.received.asked.path != path || incoming.received.asked.question.is_some()
-        });
-        self.observe_answer(id);
+        self.asks.inbox_mut().remove_awaited(&path);
+        self.note_answer(id);
         self.remove(id);
         let polled = if text.is_some() { AskPoll::Resolved(()) } else { AskPoll::Expired };
         let body = EntryBody::Answer { digest, times, text, refusal, at, first };
-        self.history.record(Entry { path, round, body }, site);
+        self.replay.history_mut().record(Entry { path, round, body }, site);
         polled
     }
 
@@ -365,7 +337,7 @@ impl Leg {
     /// appended to the message. The number of times is not counted. `deadline` is the last second at which an answer
     /// counts.
     pub fn ask_again(&mut self, id: SlotId, line: &'static str, deadline: Option<u64>) {
-        let Some(SlotState::Ask(asking)) = self.slots.get(id).map(|slot| &slot.state) else { return };
+        let Some(asking) = self.asking(id) else { return };
         let AskPhase::Agreed(asked) = &asking.phase else { return };
         let agreed = asking.question.until;
         let asked = AskRecord { agreed, deadline: deadline.or(asked.deadline), ..asked.clone() };
@@ -376,60 +348,39 @@ impl Leg {
             if let Err(stop) = check_leg_limit(self.legs(), self.setup.limits.legs, &request) {
                 return self.stop(stop);
             }
-            self.call = self.call.take().and_then(Call::next_leg);
+            self.count_leg();
         }
-        if let Some(at) = self.incoming(&asked.path) {
-            self.inbox.remove(at);
-        }
+        self.asks.inbox_mut().take(&asked.path);
         self.ask_now(id, asked, Some(Cow::Borrowed(line)));
     }
 
-    /// Returns `true` if the question with this path has an answer, or was agreed to in an earlier leg.
-    pub fn has_answer(&mut self, path: &str) -> bool {
-        self.history.find(EntryKind::Ask, path).is_some() || self.incoming(path).is_some()
-    }
-
     /// Notes a question that is answered now. Its slot is removed next.
-    fn observe_answer(&mut self, id: SlotId) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        let SlotState::Ask(asking) = &mut slot.state else { return };
-        self.observations.proven_support =
-            self.observations.proven_support.and(asking.question.request.needs());
-        let request = std::mem::replace(&mut asking.question.request, InputRequest::ListRoots { meta: None });
-        self.shown.push((slot.path.clone(), request));
+    fn note_answer(&mut self, id: SlotId) {
+        if let Some((path, question)) = self.replay.slots_mut().take_question(id) {
+            self.observations.note_answer(&question);
+            self.asks.show(path, question);
+        }
     }
 
     /// Releases the slot of a dropped question.
     pub(super) fn release_ask(&mut self, id: SlotId, slot: &Slot, asking: &AskSlot, unwinding: bool) {
         match &asking.phase {
-            AskPhase::Recorded(at) => self.history.give_up(*at),
+            AskPhase::Recorded(at) => self.replay.history_mut().give_up(*at),
             AskPhase::Answered | AskPhase::Agreed(_) => {
-                if let Some(at) = self.incoming(&slot.path) {
-                    self.inbox[at].given_up = true;
-                }
+                self.asks.inbox_mut().set_given_up(&slot.path, true);
             }
             AskPhase::Asked { .. } => {
-                self.slots.branches().add(slot.branch, Counter::Asking, -1);
-                self.asks_version += 1;
-                let has_lost = self.slots.has_lost(slot.branch);
-                if !has_lost {
+                let branches = self.replay.slots().branches();
+                if !branches.has_lost(slot.branch) {
                     self.observations.note_dropped(EntryKind::Ask, &slot.path);
                 }
-                let dropped = match self.slots.is_abandoned_branch(slot.branch) {
+                let reason = match branches.is_abandoned(slot.branch) {
                     true => Some(AskDrop::Race),
                     false => unwinding.then_some(AskDrop::Unwinding),
                 };
-                self.dropped.extend(asking.not_asked().zip(dropped));
+                self.asks.keep_dropped(asking, reason);
             }
         }
-        self.after_replay.retain(|waiting| *waiting != id);
+        self.replay.stop_waiting(id);
     }
-}
-
-enum AskLookup {
-    Recorded(usize),
-    Answered,
-    Agreed(AskRecord),
-    /// No answer, and the cause if the same question was asked before.
-    NotAnswered(AskRecord, Option<Unanswered>),
 }

@@ -6,31 +6,18 @@
 //! available on each leg until the handler returns questions or state again.
 
 use super::{
-    IncomingAnswer, Leg,
+    Leg,
     end::{LegOutput, check_leg_limit},
 };
 use crate::{
-    answer::{InputResponse, NO_ANSWER, asked_too_often, check, read_answer, too_long, with_reason},
+    answer::{NO_ANSWER, asked_too_often, check, too_long, with_reason},
     key::check_key,
     limits::Limits,
-    record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record, Within},
+    record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
     stop::StopReason,
 };
 use antiphon_seal::Call;
-use antiphon_wire::{Action, InputRequest, InputRequests};
-use serde::Deserialize;
-use std::sync::Arc;
-
-/// A question that a handler returned, with its valid answer.
-#[derive(Clone, Debug)]
-pub struct AnsweredAsk {
-    /// The key of the question.
-    pub key: Arc<str>,
-    /// The question as JSON, as it was asked.
-    pub question: Arc<str>,
-    /// The answer.
-    pub response: InputResponse,
-}
+use antiphon_wire::{InputRequest, InputRequests};
 
 impl Leg {
     /// Ends the leg with questions that the handler returned, or with state only if `asks` is empty. Returns the round,
@@ -40,20 +27,22 @@ impl Leg {
         asks: Vec<(String, InputRequest)>,
         state: Option<String>,
     ) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
-        if self.used_stale_answer {
+        if self.asks.used_stale_answer() {
             // The handler returned a result of stale answers, so it starts again.
             return self.end_and_restart();
         }
         let round = self.round_by_hand(asks);
-        if let Ok((_, asked)) = &round {
-            self.drop_changed(asked);
+        if let Ok((_, asked)) = &round
+            && let Some(round) = self.asks.inbox().first_changed_round(asked)
+        {
+            self.make_stale(round);
         }
-        self.inbox.retain(|incoming| !incoming.is_by_hand());
-        self.state = state.map(|text| HandlerState { round: self.round, text });
+        self.asks.inbox_mut().remove_by_hand();
+        self.memory.set_state(state.map(|text| HandlerState { round: self.asks.round(), text }));
         match round {
             Ok((requests, asked)) => {
                 if requests.is_empty() {
-                    self.state_only = self.state_only.saturating_add(1);
+                    self.ending.count_state_only();
                 }
                 self.end_with_round(requests, asked)
             }
@@ -79,26 +68,14 @@ impl Leg {
             };
             let digest = call.secret().pin(text.as_bytes());
             // A question with the same key and another text was answered: the new text is asked.
-            let before = self.incoming(&key).map(|at| &self.inbox[at]).filter(|incoming| !incoming.was_read);
-            let before = before.map(|incoming| &incoming.received.asked);
-            let changed = before.filter(|asked| asked.question.is_some() && !asked.digest.matches(&digest));
+            let before = self.asks.inbox().unread_by_hand(&key);
+            let changed = before.filter(|asked| !asked.digest.matches(&digest));
             let times = changed.map_or(1, |asked| asked.times.saturating_add(1));
             if let Some(stop) = asked_too_often(&key, times, None, limits) {
                 return Err(stop);
             }
-            asked.push(AskRecord {
-                path: key.as_str().into(),
-                digest,
-                times,
-                round: self.round,
-                first: self.round,
-                deadline: None,
-                agreed: None,
-                question: Some(text.into()),
-                answer: None,
-                not_asked: None,
-                within: Within::default(),
-            });
+            let new = AskRecord::new(key.as_str().into(), digest, self.asks.round());
+            asked.push(AskRecord { times, question: Some(text.into()), ..new });
             // > `inputRequests` keys are server assigned identifiers and **MUST** be unique within the scope of the
             // > request.
             if !requests.insert(&*key, request) {
@@ -106,63 +83,6 @@ impl Leg {
             }
         }
         Ok((requests, asked))
-    }
-
-    /// Makes everything stale that followed an answer whose question has changed.
-    fn drop_changed(&mut self, asked: &[AskRecord]) {
-        let changed = self.inbox.iter().filter(|incoming| incoming.is_by_hand() && !incoming.was_read);
-        let changed = changed.map(|incoming| &incoming.received.asked).filter(|before| {
-            asked.iter().any(|now| now.path == before.path && !now.digest.matches(&before.digest))
-        });
-        if let Some(round) = changed.map(|before| before.round).min() {
-            self.make_stale(round);
-        }
-    }
-
-    /// Returns the answers to the questions that the handler returned.
-    pub fn answered_by_hand(&mut self) -> Vec<AnsweredAsk> {
-        let by_hand = self.inbox.iter_mut().filter(|incoming| incoming.is_by_hand());
-        by_hand.filter_map(|incoming| incoming.received.answered()).collect()
-    }
-
-    /// Notes that the handler reads the answer to a question that it returned. Returns `true` if the answer is still
-    /// valid.
-    pub fn read_by_hand(&mut self, key: &str) -> bool {
-        let Some(at) = self.incoming(key) else { return false };
-        self.inbox[at].was_read = true;
-        self.inbox[at].is_by_hand()
-    }
-
-    /// Returns the handler's own state.
-    pub fn state(&self) -> Option<&str> {
-        self.state.as_ref().map(|state| state.text.as_str())
-    }
-}
-
-impl IncomingAnswer {
-    fn is_by_hand(&self) -> bool {
-        self.received.asked.question.is_some()
-    }
-
-    /// Returns `true` if the person declined or cancelled.
-    pub(super) fn is_refusal(&self) -> bool {
-        #[derive(Deserialize)]
-        struct Head {
-            action: Action,
-        }
-        let head = self.received.text.as_deref().and_then(|text| serde_json::from_str::<Head>(text).ok());
-        head.is_some_and(|head| head.action != Action::Accept)
-    }
-}
-
-impl ReceivedAnswer {
-    fn answered(&mut self) -> Option<AnsweredAsk> {
-        let question = self.asked.question.clone()?;
-        let response = self.response.take().or_else(|| {
-            let request: InputRequest = serde_json::from_str(&question).ok()?;
-            read_answer(&request, self.text.as_deref()?).ok()
-        });
-        Some(AnsweredAsk { key: Arc::clone(&self.asked.path), question, response: response? })
     }
 }
 

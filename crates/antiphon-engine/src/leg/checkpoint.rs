@@ -1,7 +1,8 @@
 //! Checkpoints: points at which a leg may end with state only.
 
 use super::{
-    Delivery, Leg, Purpose, Recorded,
+    Delivery, Leg, Purpose,
+    context::Recorded,
     slot::{CheckpointPhase, SlotId, SlotState},
 };
 use crate::{
@@ -26,23 +27,21 @@ impl Leg {
         let Some(Recorded(recorded)) = self.find_recorded(EntryKind::Checkpoint, &path, site) else {
             return Err(None);
         };
-        let branch = self.context.branch;
+        let branch = self.polls.branch();
         if let Some(at) = recorded {
             let state = SlotState::Checkpoint(CheckpointPhase::Recorded(at));
-            let id = self.slots.add(path, site, branch, state);
-            self.history.set_waiting(at, Some(id));
-            return Err(Some(id));
+            return Err(Some(self.replay.add(path, site, branch, state)));
         }
         let may_end = self.setup.delivery == Delivery::NextLeg
             && self.setup.purpose != Purpose::DryRun
-            && self.state_only < self.setup.limits.state_only
+            && self.ending.state_only() < self.setup.limits.state_only
             // The client already has the record of everything up to here.
             && !self.is_repeating();
         if !wants_to_end || !may_end {
             return Ok(());
         }
-        self.ending_checkpoints += 1;
-        Err(Some(self.slots.add(path, site, branch, SlotState::Checkpoint(CheckpointPhase::Ending))))
+        let state = SlotState::Checkpoint(CheckpointPhase::Ending);
+        Err(Some(self.replay.add(path, site, branch, state)))
     }
 
     /// Polls a checkpoint. Returns `true` if it is passed.
@@ -50,15 +49,15 @@ impl Leg {
         if self.is_over() {
             return false;
         }
-        self.slots.move_to(id, self.context.branch);
-        let Some(slot) = self.slots.get(id) else { return false };
-        let SlotState::Checkpoint(phase) = &slot.state else { return false };
+        self.move_here(id);
+        let Some(slot) = self.replay.slots().get(id) else { return false };
+        let SlotState::Checkpoint(phase) = slot.state else { return false };
         match phase {
-            CheckpointPhase::Recorded(at) if self.history.is_due(*at) => {
-                let (at, site) = (*at, slot.site);
-                self.history.deliver(at, site);
+            CheckpointPhase::Recorded(at) if self.replay.history().is_due(at) => {
+                let site = slot.site;
                 self.remove(id);
-                self.advance();
+                let next = self.replay.deliver(at, site);
+                self.wake(next);
                 true
             }
             CheckpointPhase::Recorded(_) => {
@@ -70,23 +69,22 @@ impl Leg {
     }
 
     pub(super) fn release_checkpoint(&mut self, phase: &CheckpointPhase) {
-        match phase {
-            CheckpointPhase::Recorded(at) => self.history.set_waiting(*at, None),
-            CheckpointPhase::Ending => self.ending_checkpoints = self.ending_checkpoints.saturating_sub(1),
+        if let CheckpointPhase::Recorded(at) = phase {
+            self.replay.history_mut().set_waiting(*at, None);
         }
     }
 
     /// Records the checkpoints at which the leg ends.
     pub(super) fn record_checkpoints(&mut self) {
         let is_ending = |state: &SlotState| matches!(state, SlotState::Checkpoint(CheckpointPhase::Ending));
-        let ending: Vec<(Arc<str>, CallSite)> = self
-            .slots
+        let (slots, round) = (self.replay.slots(), self.asks.round());
+        let ending: Vec<(Arc<str>, CallSite)> = slots
             .iter()
-            .filter(|(_, slot)| is_ending(&slot.state) && !self.slots.is_abandoned_branch(slot.branch))
+            .filter(|(_, slot)| is_ending(&slot.state) && !slots.branches().is_abandoned(slot.branch))
             .map(|(_, slot)| (slot.path.clone(), slot.site))
             .collect();
         for (path, site) in ending {
-            self.history.record(Entry { path, round: self.round, body: EntryBody::Checkpoint }, site);
+            self.replay.history_mut().record(Entry { path, round, body: EntryBody::Checkpoint }, site);
         }
     }
 }

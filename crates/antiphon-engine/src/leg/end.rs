@@ -1,12 +1,10 @@
 //! The end of a leg: the round that leaves, and the output for the next leg.
 
-use super::{
-    AskDrop, Delivery, Leg, Observations, Purpose, Status, Unanswered, UnansweredAsk,
-    slot::{SlotId, SlotState},
-};
+use super::{Delivery, Leg, Observations, Purpose, Status, slot::SlotId, slots::Counted};
 use crate::{
+    CallSite,
     limits::Limits,
-    record::{AskRecord, ReceivedAnswer, Record},
+    record::{AskRecord, EntryKind, Record},
     stop::StopReason,
 };
 use antiphon_seal::Call;
@@ -61,17 +59,37 @@ impl LegOutput {
 }
 
 impl Leg {
+    /// Ends the leg as soon as no step runs, with the questions that are asked then. No new step begins. The driver polls
+    /// once more.
+    pub fn end_soon(&mut self) {
+        self.ending.end_soon();
+    }
+
+    /// Ends the leg as [`end_soon`](Self::end_soon) does, from a future of the handler. The leg stops with an error if the future
+    /// is inside of a step.
+    pub fn end_for_task(&mut self, site: CallSite) {
+        if !self.is_in_step(EntryKind::Checkpoint, "into_task", site) && !self.is_over() {
+            self.end_soon();
+        }
+    }
+
+    /// Returns `true` if [`end_soon`](Self::end_soon) was called.
+    pub fn ends_soon(&self) -> bool {
+        self.ending.is_soon()
+    }
+
     /// Ends the leg. Returns the round, in the order in which the questions were asked, or the reason why no round can
     /// leave, and the output of the leg.
     pub fn suspend(&mut self) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
         if self.setup.delivery == Delivery::ThisLeg {
             return self.end_and_restart();
         }
-        self.observations.at_checkpoint = self.ending_checkpoints > 0;
-        self.observations.ended_early |= !self.held.is_empty() || !self.held_for_space.is_empty();
+        let slots = self.replay.slots();
+        let has_held = slots.has(Counted::HeldForIdle) || slots.has(Counted::HeldForSpace);
+        self.observations.note_end(slots.has(Counted::Ending), has_held);
         if self.is_at_rest() {
             // The handler asks them no more, except for those of an earlier run of this leg.
-            self.unanswered.retain(|open| open.asked.round == self.round);
+            self.asks.close_earlier_rounds();
         }
         self.record_checkpoints();
         let limits = self.setup.limits;
@@ -82,11 +100,10 @@ impl Leg {
         let mut requests = InputRequests::new();
         let mut asked = self.take_unreached();
         let kept: usize = asked.iter().map(AskRecord::size).sum();
-        let mut room = limits.state.saturating_sub(self.history.size() + FRAME_SIZE + kept);
+        let mut room = limits.state.saturating_sub(self.replay.history().size() + FRAME_SIZE + kept);
         // The questions above the limit are asked in the next round. The entries of this leg leave in any case.
         for id in asking {
-            let Some(SlotState::Ask(asking)) = self.slots.take(id).map(|slot| slot.state) else { continue };
-            let Some((record, request, text)) = asking.into_asked() else { continue };
+            let Some((record, request, text)) = self.replay.slots_mut().take_asked(id) else { continue };
             let size = record.size();
             if size > room && !requests.is_empty() {
                 break;
@@ -97,7 +114,7 @@ impl Leg {
             asked.push(record);
         }
         if requests.is_empty() {
-            self.state_only = self.state_only.saturating_add(1);
+            self.ending.count_state_only();
         }
         self.end_with_round(requests, asked)
     }
@@ -106,8 +123,8 @@ impl Leg {
     fn is_at_rest(&self) -> bool {
         !self.observations.ended_early
             && !self.observations.at_checkpoint
-            && !self.ends_soon
-            && self.anchored == 0
+            && !self.ends_soon()
+            && !self.replay.slots().has(Counted::Anchored)
     }
 
     /// Returns the futures whose questions leave, as many as a round may have.
@@ -115,37 +132,14 @@ impl Leg {
         let (mut asking, mut limit) = (self.asking_slots(), self.setup.limits.asks);
         if self.setup.in_task {
             // One at least leaves, so that the task waits.
-            limit = limit.saturating_sub(self.unanswered.len()).max(1);
+            limit = limit.saturating_sub(self.asks.open()).max(1);
             if asking.len() > limit {
                 // Questions that are open already stay open.
-                asking.sort_by_key(|id| match self.slots.get(*id).map(|slot| &slot.state) {
-                    Some(SlotState::Ask(asking)) => asking.first_round(),
-                    _ => None,
-                });
+                asking.sort_by_key(|id| self.asking(*id)?.first_round());
             }
         }
         asking.truncate(limit);
         asking
-    }
-
-    /// Takes the questions of a task's last round that this leg has not reached. They stay open in the task until a leg
-    /// comes to rest without them, or another branch wins a race around them.
-    fn take_unreached(&mut self) -> Vec<AskRecord> {
-        if !self.setup.in_task {
-            return Vec::new();
-        }
-        let round = self.round;
-        let unreached = std::mem::take(&mut self.unanswered).into_iter();
-        let unreached = unreached.filter(|open| !self.history.has_lost(&open.asked.within));
-        let unreached = unreached.map(|UnansweredAsk { asked, cause }| {
-            let not_asked = match cause {
-                Unanswered::Invalid(reason) => Some(reason.into()),
-                Unanswered::NotCounted | Unanswered::Missing => None,
-            };
-            // A person who answers it now knows the answers of this round.
-            AskRecord { round, not_asked, ..asked }
-        });
-        unreached.collect()
     }
 
     /// Returns the reason to stop if a question that would leave was asked too often.
@@ -154,15 +148,12 @@ impl Leg {
             return None;
         }
         let limits = &self.setup.limits;
-        asking.iter().find_map(|id| match &self.slots.get(*id)?.state {
-            SlotState::Ask(asking) => asking.asked_too_often(limits),
-            _ => None,
-        })
+        asking.iter().find_map(|id| self.asking(*id)?.asked_too_often(limits))
     }
 
     /// Ends a leg whose handler starts again, with the entries that are still valid.
     pub(super) fn end_and_restart(&mut self) -> (Result<InputRequests, StopReason>, Box<LegOutput>) {
-        self.state_only = self.state_only.saturating_add(1);
+        self.ending.count_state_only();
         let legs = self.legs();
         let left = self.finish();
         let round = check_leg_limit(legs, self.setup.limits.legs, &InputRequests::new());
@@ -187,52 +178,42 @@ impl Leg {
         match self.setup.delivery {
             Delivery::NextLeg => leg,
             // Within one request, a leg without a question costs the client nothing.
-            Delivery::ThisLeg => leg.saturating_sub(self.state_only.into()),
+            Delivery::ThisLeg => leg.saturating_sub(self.ending.state_only().into()),
         }
     }
 
     /// Ends the leg after the handler returned a result, or after an error.
     pub fn finish(&mut self) -> Box<LegOutput> {
         let asking = self.asking_slots();
-        let not_asked = asking.into_iter().filter_map(|id| match &self.slots.get(id)?.state {
-            SlotState::Ask(asking) => asking.not_asked(),
-            _ => None,
-        });
-        let mut asked: Vec<AskRecord> = not_asked.collect();
+        let mut asked: Vec<AskRecord> =
+            asking.into_iter().filter_map(|id| self.asking(id)?.not_asked()).collect();
         if let Status::Stopping(reason) = &self.status {
-            // They were asked when the handler panicked, or their race is not decided: it waited for a step that failed.
-            let is_open = |(asked, drop): &(AskRecord, AskDrop)| match drop {
-                AskDrop::Unwinding => matches!(reason, StopReason::Panicked(_)),
-                AskDrop::Race => !self.history.has_lost(&asked.within),
-            };
-            asked.extend(
-                std::mem::take(&mut self.dropped).into_iter().filter(is_open).map(|(asked, _)| asked),
-            );
+            asked.extend(self.asks.take_dropped(reason, &self.replay));
         }
         asked.append(&mut self.take_unreached());
         self.take_output(asked)
     }
 
-    /// Returns the reason for which the leg was stopped.
-    pub fn stop_reason(&self) -> Option<&StopReason> {
-        match &self.status {
-            Status::Stopping(stop) => Some(stop),
-            _ => None,
+    /// Takes the questions of a task's last round that this leg has not reached.
+    fn take_unreached(&mut self) -> Vec<AskRecord> {
+        match self.setup.in_task {
+            true => self.asks.take_unreached(&self.replay),
+            false => Vec::new(),
         }
     }
 
     fn take_output(&mut self, asked: Vec<AskRecord>) -> Box<LegOutput> {
         self.keep_started_steps();
-        self.status = Status::Ended;
         let legs = self.legs();
-        let history = std::mem::take(&mut self.history);
-        let received = std::mem::take(&mut self.inbox).into_iter().map(|incoming| incoming.received);
+        let call = self.close();
+        let history = self.replay.take_history();
+        let (notes, state) = self.memory.take();
         // The box is made first, so that the output is made in it: it is large.
         let place = Box::new_uninit();
         let output = LegOutput {
             legs,
-            call: self.call.take(),
-            was_ended: self.ends_soon,
+            call,
+            was_ended: self.ending.is_soon(),
             has_new_entries: history.has_new_entries(),
             first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),
@@ -240,13 +221,13 @@ impl Leg {
             unreplayed_steps: history.unreplayed_steps(),
             observations: std::mem::take(&mut self.observations),
             record: Record {
-                state: self.state.take(),
+                state,
                 entries: history.into_entries(),
-                received: received.collect::<Vec<ReceivedAnswer>>(),
+                received: self.asks.inbox_mut().take_all(),
                 asked,
-                notes: std::mem::take(&mut self.notes),
-                round: self.round,
-                state_only: self.state_only,
+                notes,
+                round: self.asks.round(),
+                state_only: self.ending.state_only(),
                 ..Record::default()
             },
         };

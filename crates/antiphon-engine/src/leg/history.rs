@@ -18,15 +18,16 @@
 
 mod output;
 mod stored;
+mod unwritten;
 
-use super::slot::SlotId;
+use super::slot::{SlotId, Wake};
 use crate::{
     CallSite,
     record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome},
 };
 use antiphon_seal::Digest;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
+use unwritten::Unwritten;
 
 /// The maximum number of entries that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 64;
@@ -55,10 +56,7 @@ pub(super) struct History {
     /// The number of old refusals that were not delivered.
     unreplayed_refusals: usize,
     size: usize,
-    /// The deliveries of this leg that are not in the store, as indexes, in their order. Kept if the leg has a store.
-    unwritten: Option<Vec<usize>>,
-    /// The number of deliveries of this leg before these.
-    written: u32,
+    unwritten: Unwritten,
     /// The last attempts of steps that failed in earlier runs of this leg, by path.
     failed: Vec<(Arc<str>, u32)>,
 }
@@ -121,16 +119,18 @@ impl History {
             history.push_old(entry);
         }
         history.sealed_len = history.items.len();
+        let mut written = 0;
         if let Some(stored) = stored {
             let Continuation { entries, deliveries, failed } = *stored;
             for entry in entries {
                 history.push_old(entry);
             }
-            (history.written, history.failed) = (deliveries, failed);
+            (written, history.failed) = (deliveries, failed);
         }
-        history.unwritten = is_written.then(Vec::new);
+        history.unwritten = Unwritten::of(is_written, written);
         history.old_len = history.items.len();
-        history.advance();
+        // No future waits yet.
+        let _ = history.advance();
         history
     }
 
@@ -154,9 +154,7 @@ impl History {
     /// Records an outcome of this leg. The handler receives it now or never.
     pub(super) fn record(&mut self, entry: Entry, site: CallSite) {
         self.delivered += 1;
-        if let Some(unwritten) = &mut self.unwritten {
-            unwritten.push(self.items.len());
-        }
+        self.unwritten.push(self.items.len());
         self.push(entry, Some((self.delivered, site)));
     }
 
@@ -164,7 +162,7 @@ impl History {
     pub(super) fn record_end(&mut self, entry: Entry, site: CallSite) {
         self.record(entry, site);
         if let Some(item) = self.items.last_mut() {
-            item.is_stored = self.unwritten.is_some();
+            item.is_stored = self.unwritten.is_kept();
         }
     }
 
@@ -281,6 +279,19 @@ impl History {
         self.change(at, |item| (item.waiting, item.optional) = (None, true));
     }
 
+    /// Notes that the future that waited for the entry was dropped.
+    fn stop_waiting(&mut self, at: usize) {
+        self.items[at].waiting = None;
+    }
+
+    /// Lets an entry be delivered at any time. The handler need not reach it if `optional` is true.
+    fn deliver_any_time(&mut self, at: usize, optional: bool) {
+        self.change(at, |item| {
+            item.order = DeliveryOrder::AnyTime;
+            item.optional |= optional;
+        });
+    }
+
     /// Delivers an entry. [`advance`](Self::advance) moves to the next one.
     pub(super) fn deliver(&mut self, at: usize, site: CallSite) {
         self.delivered += 1;
@@ -292,8 +303,8 @@ impl History {
                 _ => false,
             }
         });
-        if let Some(unwritten) = self.unwritten.as_mut().filter(|_| is_new) {
-            unwritten.push(at);
+        if is_new {
+            self.unwritten.push(at);
         }
     }
 
@@ -310,7 +321,7 @@ impl History {
     }
 
     /// Moves to the next entry that must be delivered in order. Returns the future that waits for the entry.
-    pub(super) fn advance(&mut self) -> Option<SlotId> {
+    pub(super) fn advance(&mut self) -> Wake {
         let before = self.next;
         while self.next < self.old_len && {
             let item = &self.items[self.next];
@@ -318,7 +329,8 @@ impl History {
         } {
             self.next += 1;
         }
-        self.items[..self.old_len].get(self.next).filter(|_| self.next != before)?.waiting
+        let next = self.items[..self.old_len].get(self.next).filter(|_| self.next != before);
+        Wake(next.and_then(|item| item.waiting))
     }
 
     /// Returns the number of entries that were delivered in this leg.
@@ -336,11 +348,12 @@ impl History {
         self.items[..self.old_len].get(self.next).is_some_and(|item| item.entry.kind() == EntryKind::Step)
     }
 
-    /// Lets the next entry be delivered at any time.
-    pub(super) fn skip_next(&mut self) {
+    /// Lets the next entry be delivered at any time, and moves to the one behind it.
+    pub(super) fn skip_next(&mut self) -> Wake {
         if self.next < self.old_len {
-            self.items[self.next].order = DeliveryOrder::AnyTime;
+            self.deliver_any_time(self.next, false);
         }
+        self.advance()
     }
 
     /// Removes an entry.

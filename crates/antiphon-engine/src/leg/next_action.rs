@@ -1,14 +1,11 @@
 //! The decision after a poll that left the handler pending: poll again, wait, or end the leg.
 
-use super::{Delivery, Leg, Purpose, Status, step::RunningSteps};
+use super::{Delivery, Leg, LogEvent, Status, slots::Counted, steps::RunningSteps};
 use crate::{
     record::Record,
     stop::StopReason,
     wake_tracker::{WakeTracker, WakerState},
 };
-
-/// The number of polls in a row in which the handler may wake itself before new steps begin.
-const BUSY_POLLS: u32 = 64;
 
 /// The driver's next action after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +55,9 @@ impl Leg {
         waited: Option<GraceReason>,
     ) -> NextAction {
         let next = self.decide_next(tracker, waited);
-        // An error may make the handler drop other futures some polls later.
-        self.observations.failed &= matches!(next, NextAction::PollAgain | NextAction::PollTracked);
-        // From now on a wake goes to the driver.
-        self.poll.is_active = matches!(next, NextAction::PollAgain | NextAction::PollTracked);
+        let polls_again = matches!(next, NextAction::PollAgain | NextAction::PollTracked);
+        self.observations.end_poll(polls_again);
+        self.polls.go_on(polls_again);
         next
     }
 
@@ -74,7 +70,7 @@ impl Leg {
             Status::Cancelled => return NextAction::Cancelled,
             Status::Running => {}
         }
-        if self.used_stale_answer && self.setup.delivery == Delivery::ThisLeg && !runs {
+        if self.asks.used_stale_answer() && self.setup.delivery == Delivery::ThisLeg && !runs {
             // A question would not end this leg, and its answer would reach a handler that used a stale value.
             return NextAction::Suspend;
         }
@@ -82,28 +78,23 @@ impl Leg {
             return NextAction::PollAgain;
         }
         let Some(tracker) = tracker else {
-            let is_plain = self.held.is_empty()
-                && self.ended.is_empty()
-                && self.interrupted.is_empty()
-                && self.held_for_space.is_empty()
-                && !self.leaves()
-                && !self.waits_for_record();
-            return match (self.poll.poll_again, is_plain) {
+            let is_plain = !self.has_waiting_steps() && !self.leaves() && !self.waits_for_record();
+            return match (self.polls.has_more(), is_plain) {
                 (true, _) => NextAction::PollAgain,
                 (false, true) => NextAction::Wait,
                 (false, false) => NextAction::PollTracked,
             };
         };
         let waker_state = tracker.waker_state();
-        let has_probed = std::mem::take(&mut self.poll.is_probe);
-        if self.poll.poll_again {
+        let has_probed = self.polls.take_probe();
+        if self.polls.has_more() {
             return NextAction::PollAgain;
         }
         if waker_state == WakerState::Woken {
             return self.busy(waited);
         }
         // The handler is idle and has taken every answer. Now new steps begin.
-        self.poll.self_wakes = 0;
+        self.polls.forget_self_wakes();
         if self.release_waiting(waker_state == WakerState::Held) {
             return NextAction::PollAgain;
         }
@@ -116,10 +107,9 @@ impl Leg {
             // The driver was woken as well. Other tasks of the thread have their turn first.
             return NextAction::Wait;
         }
-        self.poll.self_wakes += 1;
-        let is_noisy = self.poll.self_wakes > BUSY_POLLS;
+        let is_noisy = self.polls.count_self_wake();
         if is_noisy && self.release_waiting(true) {
-            self.poll.self_wakes = 0;
+            self.polls.forget_self_wakes();
             return NextAction::PollAgain;
         }
         if self.leaves() {
@@ -127,7 +117,7 @@ impl Leg {
             if waited != Some(reason) {
                 return NextAction::WaitAtMost(reason);
             }
-            self.observations.ended_early = true;
+            self.observations.note_early_end();
             return NextAction::Suspend;
         }
         if is_noisy && let Some(reason) = self.waits_for() {
@@ -147,24 +137,25 @@ impl Leg {
         waited: Option<GraceReason>,
     ) -> NextAction {
         let leaves = self.leaves();
-        if self.has_running_step() && !leaves || self.storing > 0 {
+        if self.has_running_step() && !leaves || self.ending.is_storing() {
             return NextAction::Wait;
         }
+        let slots = self.replay.slots();
         if !leaves
-            && self.slots.asking() == 0
-            && let Some(path) =
-                self.held_for_space.first().and_then(|id| self.slots.get(*id)).map(|slot| &slot.path)
+            && slots.asking() == 0
+            && let Some(waiting) = slots.in_state(Counted::HeldForSpace).first()
         {
+            let path = slots.get(*waiting).map_or("", |slot| &slot.path);
             let text = format!("The record of this call has no space for the step `{path}`");
             self.stop(StopReason::Limit { name: "state", text });
             return NextAction::End;
         }
         let mut stalled = None;
-        match self.running_steps() {
+        match self.steps.common_state(slots, self.polls.number()) {
             RunningSteps::None => {}
             // This poll may have been the last one of the step. One more poll shows if the step is still polled.
             RunningSteps::Polled if !has_probed => {
-                self.poll.is_probe = true;
+                self.polls.probe();
                 return NextAction::PollAgain;
             }
             RunningSteps::Polled => return NextAction::Wait,
@@ -185,7 +176,7 @@ impl Leg {
             if !leaves {
                 return self.after_grace(reason);
             }
-            self.observations.ended_early = true;
+            self.observations.note_early_end();
         } else if self.skip_all() {
             return NextAction::PollAgain;
         }
@@ -204,25 +195,25 @@ impl Leg {
 
     /// Returns the next action if only recorded or held entries could wake the handler, and no question ends the leg.
     fn nothing_wakes(&mut self) -> NextAction {
-        if self.slots.asking() > 0 {
+        if self.replay.slots().asking() > 0 {
             return NextAction::Wait;
         }
         if let Some(path) = self.unresolved_step() {
             self.stop(StopReason::OutcomeUnknown { path });
             return NextAction::End;
         }
-        if !self.held.is_empty() {
-            let unreplayed = self.history.unreplayed_steps();
+        if self.holds_steps() {
+            let unreplayed = self.replay.history().unreplayed_steps();
             if !unreplayed.is_empty() && self.setup.lenient {
-                self.history.make_steps_optional();
-                self.deferred.events.push(super::LogEvent::UnreplayedSteps { paths: unreplayed });
+                self.replay.history_mut().make_steps_optional();
+                self.polls.log(LogEvent::UnreplayedSteps { paths: unreplayed });
                 return if self.release_steps() { NextAction::PollAgain } else { self.nothing_wakes() };
             }
-            if let Some(path) = self.history.unreached_open_step().map(ToOwned::to_owned) {
+            if let Some(path) = self.replay.history().unreached_open_step().map(ToOwned::to_owned) {
                 self.stop(StopReason::OutcomeUnknown { path });
                 return NextAction::End;
             }
-            match self.unreplayed_refusal() {
+            match self.asks.unreplayed_refusal(&self.replay) {
                 _ if !unreplayed.is_empty() => {
                     self.diverged(&unreplayed.join("`, `"), "it was not replayed, and a new step is due");
                 }
@@ -233,7 +224,7 @@ impl Leg {
             }
             return NextAction::End;
         }
-        if self.awaited_abandoned_steps > 0 {
+        if self.replay.slots().has(Counted::Abandoned) {
             self.diverged("(an abandoned step)", "the handler waits for it, and it never ends");
             return NextAction::End;
         }
@@ -242,22 +233,30 @@ impl Leg {
 
     /// Returns `true` if the leg may end with its questions, or at a checkpoint.
     fn leaves(&self) -> bool {
-        self.setup.delivery == Delivery::NextLeg && (self.waits_for_client() || self.ends_soon)
+        self.setup.delivery == Delivery::NextLeg && (self.waits_for_client() || self.ends_soon())
+    }
+
+    /// Returns `true` if a new step waits until the handler is idle.
+    fn holds_steps(&self) -> bool {
+        self.replay.slots().has(Counted::HeldForIdle)
+    }
+
+    /// Returns `true` if a step waits that the leg can let continue.
+    fn has_waiting_steps(&self) -> bool {
+        let states = [Counted::HeldForIdle, Counted::HeldForSpace, Counted::Ended, Counted::Interrupted];
+        states.into_iter().any(|state| self.replay.slots().has(state))
     }
 
     /// Returns `true` if a future may wait for the replay of entries.
     fn waits_for_record(&self) -> bool {
-        self.waits_for_entry() || self.awaited_abandoned_steps > 0 || self.unresolved > 0
-    }
-
-    fn waits_for_entry(&self) -> bool {
-        !self.history.is_replayed() && !self.slots.is_empty()
+        let slots = self.replay.slots();
+        self.replay.waits_for_entry() || slots.has(Counted::Abandoned) || slots.has(Counted::Unresolved)
     }
 
     /// Returns the reason of the bounded wait before the leg leaves. A question that is new while recorded entries were not replayed was
     /// not asked in the leg that recorded them, or was dropped there: the handler may drop it once it has reached them.
     fn grace_before_leaving(&self) -> GraceReason {
-        match self.waits_for_entry() && self.asks_anew() {
+        match self.replay.waits_for_entry() && self.asks_anew() {
             true => GraceReason::NewAsk,
             false => GraceReason::Ask,
         }
@@ -268,17 +267,19 @@ impl Leg {
         if self.waits_for_earlier_steps() {
             return Some(GraceReason::Divergence);
         }
-        let is_blocked = self.slots.asking() == 0
-            && (self.unresolved > 0 || !self.held.is_empty() && self.blocks_new_steps());
-        if self.waits_for_entry() && self.history.next_is_step() {
+        let (slots, history) = (self.replay.slots(), self.replay.history());
+        let is_unresolved = slots.has(Counted::Unresolved);
+        let is_blocked =
+            slots.asking() == 0 && (is_unresolved || self.holds_steps() && self.blocks_new_steps());
+        let waits_for_entry = self.replay.waits_for_entry();
+        if waits_for_entry && history.next_is_step() {
             // A handler that receives later entries before it may go another way.
             return Some(GraceReason::Divergence);
         }
-        if self.waits_for_entry() || (!is_blocked && self.awaited_abandoned_steps > 0) {
+        if waits_for_entry || (!is_blocked && slots.has(Counted::Abandoned)) {
             return Some(GraceReason::Replay);
         }
-        let is_refusal =
-            self.unresolved == 0 && !self.used_stale_answer && !self.history.has_unreplayed_steps();
+        let is_refusal = !is_unresolved && !self.asks.used_stale_answer() && !history.has_unreplayed_steps();
         let reason = if is_refusal { GraceReason::Refusal } else { GraceReason::Divergence };
         is_blocked.then_some(reason)
     }
@@ -290,18 +291,16 @@ impl Leg {
                 self.skip_next();
                 NextAction::PollAgain
             }
-            GraceReason::Divergence if self.waits_for_entry() && self.held.is_empty() => {
+            GraceReason::Divergence if self.replay.waits_for_entry() && !self.holds_steps() => {
                 self.skip_next();
                 NextAction::PollAgain
             }
-            GraceReason::Divergence if self.waits_for_entry() => {
-                while !self.history.is_replayed() {
-                    self.skip_next();
-                }
+            GraceReason::Divergence if self.replay.waits_for_entry() => {
+                self.skip_rest();
                 self.nothing_wakes()
             }
             GraceReason::Refusal | GraceReason::Divergence if self.waits_for_earlier_steps() => {
-                self.gives_up_earlier_steps = true;
+                self.steps.give_up_earlier();
                 NextAction::PollAgain
             }
             // The held step may belong to the code that holds the waker, as in a set of futures.
@@ -311,45 +310,57 @@ impl Leg {
 
     /// Stops waiting for the next entry in order.
     fn skip_next(&mut self) {
-        self.history.skip_next();
-        self.advance();
+        let next = self.replay.history_mut().skip_next();
+        self.wake(next);
         self.wake_replayed();
+    }
+
+    /// Stops waiting for all entries in order.
+    fn skip_rest(&mut self) {
+        while !self.replay.history().is_replayed() {
+            self.skip_next();
+        }
+    }
+
+    /// Wakes all futures that wait for the end of the replay, if all entries were replayed. Returns `true` if there
+    /// were any.
+    fn wake_replayed(&mut self) -> bool {
+        let waiting = self.replay.take_waiting();
+        let is_any = !waiting.is_empty();
+        self.wake(waiting);
+        is_any
     }
 
     /// Stops waiting for all entries, because nothing can wake the handler. Returns `true` if a future may continue.
     fn skip_all(&mut self) -> bool {
-        if self.slots.is_empty() {
+        if self.replay.slots().is_empty() {
             return false;
         }
-        while !self.history.is_replayed() && !self.poll.poll_again {
+        while !self.replay.history().is_replayed() && !self.polls.has_more() {
             self.skip_next();
             // The waker of a combinator was woken, so a poll of the handler reaches the future.
-            if !self.deferred.wakes.is_empty() {
+            if self.polls.wakes_others() {
                 return true;
             }
         }
-        self.wake_replayed() || self.poll.poll_again || self.release_waiting(false)
+        self.wake_replayed() || self.polls.has_more() || self.release_waiting(false)
     }
 
     /// Returns a number that changes when the handler makes progress for which this bounded wait begins again.
     pub fn progress(&self, reason: GraceReason) -> u64 {
-        let delivered = u64::from(self.history.delivered());
+        let delivered = u64::from(self.replay.history().delivered());
         match reason {
             GraceReason::Ask => 0,
             GraceReason::NewAsk | GraceReason::Replay => delivered,
-            GraceReason::Refusal | GraceReason::Divergence => delivered + self.slots.reached(),
+            GraceReason::Refusal | GraceReason::Divergence => delivered + self.replay.slots().reached(),
         }
     }
 
     /// Stops the leg at its time limit, with a more precise reason if there is one.
     pub fn stop_at_timeout(&mut self) {
-        if matches!(self.status, Status::Running)
-            && (!self.held.is_empty() || self.unresolved > 0)
-            && !self.has_running_step()
-        {
-            while !self.history.is_replayed() {
-                self.skip_next();
-            }
+        let waits = self.holds_steps() || self.replay.slots().has(Counted::Unresolved);
+        if self.is_running() && waits && !self.has_running_step() {
+            self.skip_rest();
             if self.nothing_wakes() == NextAction::End {
                 return;
             }
@@ -359,7 +370,7 @@ impl Leg {
 
     /// Stops the leg after a panic of the handler.
     pub fn stop_at_panic(&mut self, text: Option<String>) {
-        self.history.remove_unwound();
+        self.replay.history_mut().remove_unwound();
         self.stop(StopReason::Panicked(text));
     }
 }
@@ -368,11 +379,5 @@ impl Record {
     /// Returns `true` if a handler has read which questions the client supports.
     pub fn has_ask_support(&self) -> bool {
         self.notes.iter().any(|note| matches!(note, crate::record::Note::Asks(_)))
-    }
-}
-
-impl Purpose {
-    pub(super) fn watches(self) -> bool {
-        self == Self::Observe
     }
 }

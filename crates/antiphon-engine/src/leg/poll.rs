@@ -1,91 +1,205 @@
-//! The beginning and the end of a poll, the context of the polled code, and the wakers of futures.
+//! The polls of the handler: the context of the polled code, and the work that waits until the leg is unlocked.
 
-use super::{
-    BranchId, EnclosingBody, Leg, PollContext,
-    slot::{SlotId, SlotWaker, WakerId},
-};
+use super::slot::{BranchId, SlotId, SlotWaker, WakerId};
 use std::task::Waker;
 
-impl Leg {
-    /// Begins a poll of the handler with `waker`. The driver itself was polled with `parent`.
-    pub fn begin_poll(&mut self, waker: &Waker, parent: &Waker) {
-        self.poll.number += 1;
-        self.poll.is_replayed = self.history.is_replayed();
-        (self.poll.is_active, self.poll.poll_again, self.poll.root) = (true, false, WakerId::of(waker));
-        if !self.poll.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
-            self.deferred.drops.extend(self.poll.parent.replace(parent.clone()));
+/// The number of polls in a row in which the handler may wake itself before new steps begin.
+const BUSY_POLLS: u32 = 64;
+
+/// The present poll of the handler, and what it leaves to do.
+#[derive(Debug, Default)]
+pub(super) struct Polls {
+    number: u64,
+    /// The identity of the waker of the handler's poll.
+    root: WakerId,
+    /// True from the beginning of the poll until the driver waits.
+    is_active: bool,
+    /// True if all recorded entries were replayed before the poll began. New outcomes are delivered only in such a
+    /// poll, in its order.
+    is_replayed: bool,
+    /// True if a future that the handler's poll reaches may continue.
+    poll_again: bool,
+    /// The waker of the driver's task.
+    parent: Option<Waker>,
+    /// The number of polls in a row in which the handler woke itself.
+    self_wakes: u32,
+    /// True if the poll only shows which steps are still polled.
+    is_probe: bool,
+    context: PollContext,
+    deferred: DeferredWork,
+}
+
+/// The context of the code that is polled now: its branch, and the step or check around it.
+/// [`Leg::enter`](super::Leg::enter) sets the context for a part of a poll.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PollContext {
+    branch: BranchId,
+    inside: Option<EnclosingBody>,
+    /// True if a `select` polls its branches to see if one ends without a new step: no new step begins.
+    holds_steps: bool,
+}
+
+/// The body around the code that is polled now. No future of the leg may be awaited in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EnclosingBody {
+    Step(SlotId),
+    Check(SlotId),
+}
+
+/// The wakers and log events that the caller handles after it has unlocked the leg.
+#[derive(Debug, Default)]
+pub struct DeferredWork {
+    /// The wakers to wake.
+    pub wakes: Vec<Waker>,
+    /// The wakers to drop. Dropping a waker may run foreign code.
+    pub drops: Vec<Waker>,
+    /// The events for the log.
+    pub events: Vec<LogEvent>,
+}
+
+/// An event for the log.
+#[derive(Clone, Debug)]
+pub enum LogEvent {
+    /// An answer is valid for its form, but does not decode as the handler's type. The question is asked again.
+    AnswerTypeMismatch {
+        /// The path of the question.
+        path: String,
+        /// The cause, without the value.
+        cause: String,
+    },
+    /// A step was dropped while it ran. The step may have had its effect, and never runs again in this call.
+    StepAborted {
+        /// The path of the step.
+        path: String,
+    },
+    /// The handler did not reach recorded steps, and the settings permit that.
+    UnreplayedSteps {
+        /// The paths of the steps.
+        paths: Vec<String>,
+    },
+}
+
+impl PollContext {
+    pub(super) fn in_branch(self, branch: BranchId, holds_steps: bool) -> Self {
+        Self { branch, holds_steps: self.holds_steps || holds_steps, ..self }
+    }
+
+    pub(super) fn inside(self, body: EnclosingBody) -> Self {
+        Self { inside: Some(body), ..self }
+    }
+}
+
+impl Polls {
+    pub(super) fn begin(&mut self, waker: &Waker, parent: &Waker, is_replayed: bool) {
+        self.number += 1;
+        self.is_replayed = is_replayed;
+        (self.is_active, self.poll_again, self.root) = (true, false, WakerId::of(waker));
+        if !self.parent.as_ref().is_some_and(|known| known.will_wake(parent)) {
+            self.deferred.drops.extend(self.parent.replace(parent.clone()));
         }
         self.context = PollContext::default();
-        self.held_in_select.clear();
     }
 
-    /// Ends the poll. The caller may drop the waker after this call.
-    pub fn end_poll(&mut self) {
-        self.poll.root = WakerId::default();
+    pub(super) fn end(&mut self) {
+        self.root = WakerId::default();
     }
 
-    /// Enters a context for a part of the poll. Returns the context before, which the caller enters again afterwards,
-    /// also after a panic.
-    pub fn enter(&mut self, context: PollContext) -> PollContext {
+    pub(super) fn enter(&mut self, context: PollContext) -> PollContext {
         std::mem::replace(&mut self.context, context)
     }
 
-    /// Returns the present context in this branch. If `holds_steps` is true, no new step begins there.
-    pub fn in_branch(&self, branch: BranchId, holds_steps: bool) -> PollContext {
-        PollContext { branch, holds_steps: self.context.holds_steps || holds_steps, ..self.context }
+    pub(super) fn context(&self) -> PollContext {
+        self.context
     }
 
-    /// Returns the present context in the body of this step.
-    pub fn in_step(&self, slot: SlotId) -> PollContext {
-        PollContext { inside: Some(EnclosingBody::Step(slot)), ..self.context }
+    /// Returns the branch of the code that is polled now.
+    pub(super) fn branch(&self) -> BranchId {
+        self.context.branch
     }
 
-    /// Returns the present context in the check of this URL question.
-    pub fn in_check(&self, slot: SlotId) -> PollContext {
-        PollContext { inside: Some(EnclosingBody::Check(slot)), ..self.context }
+    /// Returns the step or check around the code that is polled now.
+    pub(super) fn enclosing_body(&self) -> Option<EnclosingBody> {
+        self.context.inside
     }
 
-    /// Keeps the waker of a future's poll.
-    pub(super) fn register(&mut self, id: SlotId, waker: &Waker) {
-        let root = WakerId::of(waker) == self.poll.root;
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        let new = match &slot.waker {
-            _ if root => SlotWaker::Root,
-            SlotWaker::Foreign(known) if known.will_wake(waker) => return,
-            _ => SlotWaker::Foreign(waker.clone()),
-        };
-        if let SlotWaker::Foreign(known) = std::mem::replace(&mut slot.waker, new) {
-            self.deferred.drops.push(known);
-        }
+    /// Returns `true` if no new step begins in this part of the poll.
+    pub(super) fn holds_steps(&self) -> bool {
+        self.context.holds_steps
     }
 
-    /// Wakes one future, and removes its waker.
-    pub(super) fn wake(&mut self, id: SlotId) {
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        match std::mem::take(&mut slot.waker) {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns `true` if all recorded entries were replayed before the poll began.
+    pub(super) fn is_replayed(&self) -> bool {
+        self.is_replayed
+    }
+
+    /// Returns `true` if this is the waker of the handler's poll.
+    pub(super) fn is_root(&self, waker: &Waker) -> bool {
+        WakerId::of(waker) == self.root
+    }
+
+    /// Wakes a future by its waker.
+    pub(super) fn wake(&mut self, waker: SlotWaker) {
+        match waker {
             SlotWaker::None => {}
             SlotWaker::Foreign(waker) => self.deferred.wakes.push(waker),
-            SlotWaker::Root if self.poll.is_active => self.poll.poll_again = true,
-            SlotWaker::Root => self.deferred.wakes.extend(self.poll.parent.clone()),
+            SlotWaker::Root if self.is_active => self.poll_again = true,
+            SlotWaker::Root => self.deferred.wakes.extend(self.parent.clone()),
         }
     }
 
-    /// Moves to the next entry in order, and wakes the future that waits for it.
-    pub(super) fn advance(&mut self) {
-        if let Some(slot) = self.history.advance() {
-            self.wake(slot);
-        }
+    /// Drops a waker when the leg is unlocked.
+    pub(super) fn drop_later(&mut self, waker: Option<Waker>) {
+        self.deferred.drops.extend(waker);
     }
 
-    /// Wakes all futures that wait for the end of the replay, if all entries were replayed. Returns `true` if there
-    /// were any.
-    pub(super) fn wake_replayed(&mut self) -> bool {
-        if !self.history.is_replayed() || self.after_replay.is_empty() {
-            return false;
-        }
-        for slot in std::mem::take(&mut self.after_replay) {
-            self.wake(slot);
-        }
-        true
+    pub(super) fn log(&mut self, event: LogEvent) {
+        self.deferred.events.push(event);
+    }
+
+    /// Takes the work that must be done without the lock; `None` if there is none, as nearly always.
+    pub(super) fn take_deferred_work(&mut self) -> Option<DeferredWork> {
+        let DeferredWork { wakes, drops, events } = &self.deferred;
+        let is_empty = wakes.is_empty() && drops.is_empty() && events.is_empty();
+        (!is_empty).then(|| std::mem::take(&mut self.deferred))
+    }
+
+    /// Returns `true` if a future that the handler's poll reaches may continue.
+    pub(super) fn has_more(&self) -> bool {
+        self.poll_again
+    }
+
+    /// Returns `true` if the waker of a combinator is woken when the leg is unlocked.
+    pub(super) fn wakes_others(&self) -> bool {
+        !self.deferred.wakes.is_empty()
+    }
+
+    /// Notes the decision after a poll. If the driver waits, a wake goes to the driver from now on.
+    pub(super) fn go_on(&mut self, polls_again: bool) {
+        self.is_active = polls_again;
+    }
+
+    /// Makes the next poll one that only shows which steps are still polled.
+    pub(super) fn probe(&mut self) {
+        self.is_probe = true;
+    }
+
+    /// Returns `true` if the poll only showed which steps are still polled.
+    pub(super) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.is_probe)
+    }
+
+    /// Notes that the handler woke itself. Returns `true` if it did so in too many polls in a row.
+    pub(super) fn count_self_wake(&mut self) -> bool {
+        self.self_wakes += 1;
+        self.self_wakes > BUSY_POLLS
+    }
+
+    /// Notes that the handler is idle, or that steps have begun.
+    pub(super) fn forget_self_wakes(&mut self) {
+        self.self_wakes = 0;
     }
 }

@@ -1,7 +1,8 @@
 //! Selects: the winner, and the branches that lose.
 
 use super::{
-    Leg, Recorded,
+    Leg,
+    context::Recorded,
     slot::{BranchId, SelectPhase, SlotId, SlotState, SlotWaker},
 };
 use crate::{
@@ -15,7 +16,7 @@ impl Leg {
     /// branches follow. Returns `None` if the select never resolves.
     pub fn select(&mut self, path: Arc<str>, branches: usize, site: CallSite) -> Option<(SlotId, BranchId)> {
         let Recorded(recorded) = self.find_recorded(EntryKind::Select, &path, site)?;
-        let winner = match recorded.map(|at| &self.history.entry(at).body) {
+        let winner = match recorded.map(|at| &self.replay.history().entry(at).body) {
             Some(EntryBody::Select { winner }) => Some(*winner),
             _ => None,
         };
@@ -24,27 +25,25 @@ impl Leg {
             return None;
         }
         let phase = recorded.map_or(SelectPhase::Undecided, SelectPhase::Recorded);
-        let branch = self.context.branch;
+        let branch = self.polls.branch();
         let select = path.clone();
-        let id = self.slots.add(path, site, branch, SlotState::Select(phase));
-        if let Some(at) = recorded {
-            self.history.set_waiting(at, Some(id));
-        }
+        let id = self.replay.add(path, site, branch, SlotState::Select(phase));
         // A select has at most four branches.
         let branches = u8::try_from(branches).unwrap_or(u8::MAX);
-        let first = self.slots.branches().add_below(branch, branches, &select);
+        let all = self.replay.slots_mut().branches_mut();
+        let first = all.add_below(branch, branches, &select);
         if let Some(winner) = winner {
             let losers = (0..branches).filter(|branch| *branch != winner);
-            losers.for_each(|branch| self.slots.branches().lose(first.offset(branch.into())));
+            losers.for_each(|branch| all.lose(first.offset(branch.into())));
         }
         Some((id, first))
     }
 
     fn select_phase(&self, id: SlotId) -> Option<SelectPhase> {
-        match self.slots.get(id)?.state {
+        match self.replay.slots().get(id)?.state {
             // After the end of the leg the entry is gone.
             SlotState::Select(SelectPhase::Recorded(_)) if self.is_over() => None,
-            SlotState::Select(SelectPhase::Recorded(at)) if self.history.is_removed(at) => {
+            SlotState::Select(SelectPhase::Recorded(at)) if self.replay.history().is_removed(at) => {
                 Some(SelectPhase::Undecided)
             }
             SlotState::Select(phase) => Some(phase),
@@ -63,22 +62,24 @@ impl Leg {
     /// Returns the recorded winner, if its entry is due. The caller then polls only that branch.
     pub fn recorded_winner(&self, id: SlotId) -> Option<usize> {
         let SelectPhase::Recorded(at) = self.select_phase(id)? else { return None };
-        let EntryBody::Select { winner } = self.history.entry(at).body else { return None };
-        self.history.is_due(at).then_some(usize::from(winner))
+        let history = self.replay.history();
+        let EntryBody::Select { winner } = history.entry(at).body else { return None };
+        history.is_due(at).then_some(usize::from(winner))
     }
 
     /// Lets new steps in the branches of an undecided select begin, because no branch ended without them. Wakes the
     /// steps that a poll of the branches does not reach. Returns `true` if such steps exist.
     pub fn release_steps_of_select(&mut self) -> bool {
-        if self.context.holds_steps || self.held_in_select.is_empty() {
+        if self.polls.holds_steps() {
             return false;
         }
-        for id in std::mem::take(&mut self.held_in_select) {
-            if let Some(SlotWaker::Foreign(_)) = self.slots.get(id).map(|slot| &slot.waker) {
-                self.wake(id);
+        let held = self.steps.take_held_in_select();
+        for id in &held {
+            if let Some(SlotWaker::Foreign(_)) = self.replay.slots().get(*id).map(|slot| &slot.waker) {
+                self.wake([*id]);
             }
         }
-        true
+        !held.is_empty()
     }
 
     /// Decides a select, if possible, and returns the winner. `done` returns `true` for a branch that has ended. The other
@@ -90,7 +91,7 @@ impl Leg {
         branches: usize,
         done: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        self.slots.move_to(id, self.context.branch);
+        self.move_here(id);
         let (winner, at) = match self.select_phase(id)? {
             SelectPhase::Decided(winner, _) => return Some(usize::from(winner)),
             SelectPhase::Recorded(at) => {
@@ -98,22 +99,22 @@ impl Leg {
                 (winner, Some(at))
             }
             // Answers are taken before steps begin. The first branch in source order that has ended wins.
-            SelectPhase::Undecided if self.poll.is_replayed => {
+            SelectPhase::Undecided if self.polls.is_replayed() => {
                 ((0..branches).find(|branch| done(*branch))?, None)
             }
             SelectPhase::Undecided => return None,
         };
         // A select has at most four branches.
         let number = u8::try_from(winner).unwrap_or(u8::MAX);
-        if let Some(slot) = self.slots.get_mut(id) {
-            slot.state = SlotState::Select(SelectPhase::Decided(number, at));
+        self.replay.slots_mut().set_select(id, SelectPhase::Decided(number, at));
+        if at.is_none() {
+            // Code after a new decision has not run in an earlier leg.
+            self.replay.pass_history();
         }
-        // Code after a new decision has not run in an earlier leg.
-        self.is_past_history |= at.is_none();
         for branch in (0..branches).filter(|branch| *branch != winner) {
-            self.slots.branches().abandon(first.offset(branch));
+            self.replay.slots_mut().branches_mut().abandon(first.offset(branch));
         }
-        self.asks_version += 1;
+        self.asks.note_change();
         Some(winner)
     }
 
@@ -121,9 +122,9 @@ impl Leg {
     /// wakes the select.
     pub fn wait_for_select(&mut self, id: SlotId, waker: &Waker, is_done: bool) {
         match self.select_phase(id) {
-            Some(SelectPhase::Recorded(at)) if !self.history.is_due(at) => self.register(id, waker),
+            Some(SelectPhase::Recorded(at)) if !self.replay.history().is_due(at) => self.register(id, waker),
             Some(SelectPhase::Undecided) if is_done => {
-                self.wait_for_replay(id);
+                self.replay.wait(id);
                 self.register(id, waker);
             }
             _ => {}
@@ -132,12 +133,12 @@ impl Leg {
 
     /// Returns `true` if a step runs in this branch.
     pub fn has_running_step_in(&self, branch: BranchId) -> bool {
-        self.slots.has_running_step_in(branch)
+        self.replay.slots().has_running_step_in(branch)
     }
 
     /// Returns `true` if this branch waits for a step that has begun in an earlier run: the loser of a race runs to its end.
     pub fn has_interrupted_step_in(&self, branch: BranchId) -> bool {
-        self.slots.has_interrupted_step_in(branch)
+        self.replay.slots().has_interrupted_step_in(branch)
     }
 
     /// Resolves a select. The entry is written now and not at the decision, because other entries may have been
@@ -147,27 +148,26 @@ impl Leg {
             return;
         }
         let Some(slot) = self.remove(id) else { return };
-        match slot.state {
-            SlotState::Select(SelectPhase::Decided(winner, None)) => {
-                let select = Arc::clone(&slot.path);
-                let entry = Entry { path: slot.path, round: self.round, body: EntryBody::Select { winner } };
-                self.history.record(entry, slot.site);
-                self.history.lose(&select);
+        let SlotState::Select(SelectPhase::Decided(winner, at)) = slot.state else { return };
+        let select = Arc::clone(&slot.path);
+        match at {
+            None => {
+                let (round, body) = (self.asks.round(), EntryBody::Select { winner });
+                self.replay.history_mut().record(Entry { path: slot.path, round, body }, slot.site);
+                self.replay.history_mut().lose(&select);
             }
-            SlotState::Select(SelectPhase::Decided(_, Some(at))) => {
-                self.history.deliver(at, slot.site);
-                self.history.lose(&slot.path);
-                self.advance();
+            Some(at) => {
+                let next = self.replay.deliver_winner(at, &select, slot.site);
+                self.wake(next);
             }
-            _ => {}
         }
     }
 
     /// Releases the slot of a dropped select.
     pub(super) fn release_select(&mut self, id: SlotId, phase: &SelectPhase) {
         if let SelectPhase::Recorded(at) = phase {
-            self.history.set_waiting(*at, None);
+            self.replay.history_mut().set_waiting(*at, None);
         }
-        self.after_replay.retain(|waiting| *waiting != id);
+        self.replay.stop_waiting(id);
     }
 }

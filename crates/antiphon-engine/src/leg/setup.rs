@@ -28,6 +28,13 @@ pub enum Purpose {
     DryRun,
 }
 
+impl Purpose {
+    /// Returns `true` if the leg records what the handler drops.
+    pub(super) fn watches(self) -> bool {
+        self == Self::Observe
+    }
+}
+
 /// The settings of a leg.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {

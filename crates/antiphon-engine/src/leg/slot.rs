@@ -19,6 +19,26 @@ pub struct SlotId {
     pub(super) generation: u32,
 }
 
+/// A future that may continue, if there is one. The leg wakes it.
+#[must_use]
+#[derive(Debug)]
+pub(super) struct Wake(pub(super) Option<SlotId>);
+
+impl Wake {
+    pub(super) fn is_any(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl IntoIterator for Wake {
+    type Item = SlotId;
+    type IntoIter = std::option::IntoIter<SlotId>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 /// The identity of a branch of a `select`, or of the handler itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BranchId(pub(super) u32);
@@ -60,6 +80,44 @@ impl Slot {
             SlotState::Step { .. } => EntryKind::Step,
             SlotState::Select(_) => EntryKind::Select,
             SlotState::Checkpoint(_) => EntryKind::Checkpoint,
+        }
+    }
+
+    pub(super) fn ask(&self) -> Option<&AskSlot> {
+        match &self.state {
+            SlotState::Ask(asking) => Some(asking),
+            _ => None,
+        }
+    }
+
+    pub(super) fn step(&self) -> Option<&StepPhase> {
+        match &self.state {
+            SlotState::Step { phase, .. } => Some(phase),
+            _ => None,
+        }
+    }
+
+    /// Returns the digest of the input of a step, and the step if it runs.
+    pub(super) fn running_step(&self) -> Option<(Option<Digest>, &RunningStep)> {
+        match &self.state {
+            SlotState::Step { input, phase: StepPhase::Running(running) } => Some((*input, running)),
+            _ => None,
+        }
+    }
+}
+
+impl SlotState {
+    /// Returns the index of the entry whose delivery resolves the future.
+    pub(super) fn entry(&self) -> Option<usize> {
+        match self {
+            Self::Ask(asking) => match asking.phase {
+                AskPhase::Recorded(at) => Some(at),
+                _ => None,
+            },
+            Self::Step { phase: StepPhase::Recorded(at), .. }
+            | Self::Select(SelectPhase::Recorded(at))
+            | Self::Checkpoint(CheckpointPhase::Recorded(at)) => Some(*at),
+            Self::Step { .. } | Self::Select(_) | Self::Checkpoint(_) => None,
         }
     }
 }
@@ -182,28 +240,46 @@ impl AskSlot {
 pub(super) enum StepPhase {
     /// The outcome is the entry with this index.
     Recorded(usize),
-    /// A new step that begins when the handler is idle.
-    Held,
+    /// A step that ended in an earlier run, and whose outcome the handler receives when it is idle. Its entry has this index.
+    Ended(usize),
+    /// A new step that waits.
+    Held(Hold),
     /// A new step that may begin.
     Released,
     /// A new step before which the leg ends.
     Anchored,
-    Running {
-        wake: Arc<StepWaker>,
-        round: u32,
-        /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
-        root_poll: Option<u64>,
-        /// The entry of the step, if it has begun in an earlier run too.
-        open: Option<usize>,
-        /// The number of the attempt that runs, once the store has its start.
-        started: Option<u32>,
-    },
+    Running(RunningStep),
     /// A step that has begun in an earlier run, and begins again when the handler is idle. Its entry has this index.
-    Interrupted { at: usize, may_begin: bool },
+    Interrupted {
+        at: usize,
+        may_begin: bool,
+    },
     /// A step that has begun in an earlier run, and whose effect nobody can find out. Its entry has this index. It never resolves.
     Unresolved(usize),
     /// An earlier leg dropped the step while it ran. The step never resolves.
     Abandoned,
+}
+
+/// The event for which a new step waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// The handler is idle.
+    Idle,
+    /// A running step has ended, and its reserved space is free.
+    Space,
+}
+
+/// A step that runs.
+#[derive(Debug)]
+pub(super) struct RunningStep {
+    pub(super) wake: Arc<StepWaker>,
+    pub(super) round: u32,
+    /// The number of the handler's poll that polled the step last, if that poll used the handler's own waker.
+    pub(super) root_poll: Option<u64>,
+    /// The entry of the step, if it has begun in an earlier run too.
+    pub(super) open: Option<usize>,
+    /// The number of the attempt that runs, once the store has its start.
+    pub(super) started: Option<u32>,
 }
 
 /// The state of an awaited `select`.

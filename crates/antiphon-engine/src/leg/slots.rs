@@ -1,11 +1,18 @@
-//! The slots of all awaited futures of a leg, and the branches of `select`.
+//! The slots of all awaited futures of a leg. A slot is changed here only, and so each state is counted.
 
-use super::slot::{BranchId, Slot, SlotId, SlotState, SlotWaker, StepPhase};
+use super::{
+    branches::{Branches, Counter},
+    slot::{
+        AskPhase, BranchId, CheckpointPhase, Hold, RunningStep, SelectPhase, Slot, SlotId, SlotState,
+        SlotWaker, StepPhase,
+    },
+};
 use crate::{
     CallSite,
-    record::{EntryKind, Within},
+    record::{AskRecord, EntryKind},
 };
-use std::{collections::HashMap, mem, sync::Arc};
+use antiphon_wire::InputRequest;
+use std::{collections::HashMap, mem, sync::Arc, task::Waker};
 
 /// The maximum number of slots that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 32;
@@ -20,6 +27,65 @@ pub(super) struct Slots {
     by_path: HashMap<Arc<str>, Vec<SlotId>>,
     branches: Branches,
     order: u64,
+    /// The number of slots in each of these states.
+    counts: [u32; Counted::ALL],
+}
+
+/// A state of a slot that is counted for the whole leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// A step that ended in an earlier run, and whose outcome the handler receives when it is idle.
+    Ended,
+    /// A new step that begins when the handler is idle.
+    HeldForIdle,
+    /// A new step that begins when a running step has ended.
+    HeldForSpace,
+    /// A new step before which the leg ends.
+    Anchored,
+    /// A step that has begun in an earlier run, and begins again when the handler is idle.
+    Interrupted,
+    /// A step that waits because nobody can find out its effect.
+    Unresolved,
+    /// A step that an earlier leg has abandoned.
+    Abandoned,
+    /// A checkpoint that ends the leg.
+    Ending,
+}
+
+impl Counted {
+    const ALL: usize = Self::Ending as usize + 1;
+
+    fn of(state: &SlotState) -> Option<Self> {
+        match state {
+            SlotState::Step { phase, .. } => match phase {
+                StepPhase::Ended(_) => Some(Self::Ended),
+                StepPhase::Held(Hold::Idle) => Some(Self::HeldForIdle),
+                StepPhase::Held(Hold::Space) => Some(Self::HeldForSpace),
+                StepPhase::Anchored => Some(Self::Anchored),
+                StepPhase::Interrupted { may_begin: false, .. } => Some(Self::Interrupted),
+                StepPhase::Unresolved(_) => Some(Self::Unresolved),
+                StepPhase::Abandoned => Some(Self::Abandoned),
+                StepPhase::Interrupted { may_begin: true, .. }
+                | StepPhase::Recorded(_)
+                | StepPhase::Released
+                | StepPhase::Running(_) => None,
+            },
+            SlotState::Checkpoint(CheckpointPhase::Ending) => Some(Self::Ending),
+            SlotState::Checkpoint(CheckpointPhase::Recorded(_))
+            | SlotState::Ask(_)
+            | SlotState::Select(_) => None,
+        }
+    }
+}
+
+/// Returns the counter of a state in its branch.
+fn counter(state: &SlotState) -> Option<Counter> {
+    match state {
+        SlotState::Ask(asking) => asking.is_asked().then_some(Counter::Asking),
+        SlotState::Step { phase: StepPhase::Running(_), .. } => Some(Counter::Running),
+        SlotState::Step { phase: StepPhase::Interrupted { .. }, .. } => Some(Counter::Interrupted),
+        SlotState::Step { .. } | SlotState::Select(_) | SlotState::Checkpoint(_) => None,
+    }
 }
 
 #[derive(Debug)]
@@ -38,6 +104,7 @@ impl Slots {
         state: SlotState,
     ) -> SlotId {
         self.order += 1;
+        self.count(branch, (counter(&state), Counted::of(&state)), 1);
         let slot = Slot { path, site, branch, order: self.order, waker: SlotWaker::None, state };
         let index = self.free.unwrap_or_else(|| {
             self.entries.push(SlotEntry { generation: 0, next_free: None, slot: None });
@@ -67,11 +134,14 @@ impl Slots {
         }
     }
 
-    /// Takes a slot out without freeing its entry, because no slot follows at the end of a leg.
-    pub(super) fn take(&mut self, id: SlotId) -> Option<Slot> {
+    /// Takes a question that leaves, without freeing its slot: no slot follows at the end of a leg.
+    pub(super) fn take_asked(&mut self, id: SlotId) -> Option<(AskRecord, InputRequest, Option<String>)> {
         let entry =
             self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
-        entry.slot.take()
+        match entry.slot.take()?.state {
+            SlotState::Ask(asking) => asking.into_asked(),
+            SlotState::Step { .. } | SlotState::Select(_) | SlotState::Checkpoint(_) => None,
+        }
     }
 
     pub(super) fn remove(&mut self, id: SlotId) -> Option<Slot> {
@@ -81,6 +151,7 @@ impl Slots {
         entry.generation += 1;
         entry.next_free = self.free.replace(id.index);
         self.live -= 1;
+        self.count(slot.branch, (counter(&slot.state), Counted::of(&slot.state)), -1);
         if let Some(ids) = self.by_path.get_mut(&slot.path) {
             ids.retain(|known| *known != id);
             if ids.is_empty() {
@@ -95,7 +166,7 @@ impl Slots {
         entry.slot.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
+    fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
         let entry =
             self.entries.get_mut(id.index as usize).filter(|entry| entry.generation == id.generation)?;
         entry.slot.as_mut()
@@ -126,40 +197,140 @@ impl Slots {
         self.order
     }
 
-    pub(super) fn branches(&mut self) -> &mut Branches {
-        &mut self.branches
+    fn count(
+        &mut self,
+        branch: BranchId,
+        (counter, counted): (Option<Counter>, Option<Counted>),
+        change: i32,
+    ) {
+        if let Some(counter) = counter {
+            self.branches.add(branch, counter, change);
+        }
+        if let Some(counted) = counted {
+            let count = &mut self.counts[counted as usize];
+            *count = count.saturating_add_signed(change);
+        }
     }
 
-    pub(super) fn is_abandoned_branch(&self, branch: BranchId) -> bool {
-        self.branches.any_around(branch, |branch| branch.abandoned)
+    /// Changes the state of a slot.
+    fn change(&mut self, id: SlotId, change: impl FnOnce(&mut SlotState)) {
+        let Some(slot) = self.get_mut(id) else { return };
+        let (branch, was) = (slot.branch, (counter(&slot.state), Counted::of(&slot.state)));
+        change(&mut slot.state);
+        let now = (counter(&slot.state), Counted::of(&slot.state));
+        if was != now {
+            self.count(branch, was, -1);
+            self.count(branch, now, 1);
+        }
     }
 
-    /// Returns `true` if nobody needs the answers to the questions of a branch.
-    pub(super) fn has_lost(&self, branch: BranchId) -> bool {
-        self.branches.any_around(branch, |branch| branch.abandoned || branch.lost)
+    pub(super) fn set_ask(&mut self, id: SlotId, new: AskPhase) {
+        self.change(id, |state| {
+            if let SlotState::Ask(asking) = state {
+                asking.phase = new;
+            }
+        });
+    }
+
+    pub(super) fn set_step(&mut self, id: SlotId, new: StepPhase) {
+        self.change(id, |state| {
+            if let SlotState::Step { phase, .. } = state {
+                *phase = new;
+            }
+        });
+    }
+
+    pub(super) fn set_select(&mut self, id: SlotId, new: SelectPhase) {
+        self.change(id, |state| *state = SlotState::Select(new));
+    }
+
+    fn running_mut(&mut self, id: SlotId) -> Option<&mut RunningStep> {
+        match &mut self.get_mut(id)?.state {
+            SlotState::Step { phase: StepPhase::Running(running), .. } => Some(running),
+            _ => None,
+        }
+    }
+
+    /// Sets the number of the handler's poll that polls a running step, if that poll uses the handler's own waker.
+    pub(super) fn set_root_poll(&mut self, id: SlotId, number: Option<u64>) {
+        if let Some(running) = self.running_mut(id) {
+            running.root_poll = number;
+        }
+    }
+
+    /// Sets the number of the attempt of a running step whose start the store has.
+    pub(super) fn set_started(&mut self, id: SlotId, attempt: Option<u32>) {
+        if let Some(running) = self.running_mut(id) {
+            running.started = attempt;
+        }
+    }
+
+    /// Takes the question out of a slot that is removed next. Returns its path too.
+    pub(super) fn take_question(&mut self, id: SlotId) -> Option<(Arc<str>, InputRequest)> {
+        let slot = self.get_mut(id)?;
+        let SlotState::Ask(asking) = &mut slot.state else { return None };
+        let request = mem::replace(&mut asking.question.request, InputRequest::ListRoots { meta: None });
+        Some((slot.path.clone(), request))
+    }
+
+    /// Keeps the waker of a future's poll. Returns the waker before, which the caller drops.
+    pub(super) fn register(&mut self, id: SlotId, waker: &Waker, is_root: bool) -> Option<Waker> {
+        let slot = self.get_mut(id)?;
+        let new = match &slot.waker {
+            _ if is_root => SlotWaker::Root,
+            SlotWaker::Foreign(known) if known.will_wake(waker) => return None,
+            _ => SlotWaker::Foreign(waker.clone()),
+        };
+        match mem::replace(&mut slot.waker, new) {
+            SlotWaker::Foreign(known) => Some(known),
+            SlotWaker::None | SlotWaker::Root => None,
+        }
+    }
+
+    pub(super) fn take_waker(&mut self, id: SlotId) -> SlotWaker {
+        self.get_mut(id).map(|slot| mem::take(&mut slot.waker)).unwrap_or_default()
     }
 
     pub(super) fn has_running_step_in(&self, branch: BranchId) -> bool {
-        self.branches.get(branch).running > 0
+        self.branches.count(branch, Counter::Running) > 0
     }
 
     pub(super) fn has_interrupted_step_in(&self, branch: BranchId) -> bool {
-        self.branches.get(branch).interrupted > 0
+        self.branches.count(branch, Counter::Interrupted) > 0
     }
 
-    /// Returns the selects around a branch, from the outside in, each with the number of its branch.
-    pub(super) fn within(&self, branch: BranchId) -> Within {
-        self.branches.within(branch)
+    pub(super) fn branches(&self) -> &Branches {
+        &self.branches
+    }
+
+    pub(super) fn branches_mut(&mut self) -> &mut Branches {
+        &mut self.branches
     }
 
     /// Returns the number of steps that run.
     pub(super) fn running(&self) -> usize {
-        self.branches.root.running as usize
+        self.branches.count(BranchId::ROOT, Counter::Running) as usize
     }
 
     /// Returns the number of questions that are asked, without those in abandoned branches.
     pub(super) fn asking(&self) -> usize {
-        self.branches.root.asking as usize
+        self.branches.count(BranchId::ROOT, Counter::Asking) as usize
+    }
+
+    /// Returns `true` if a slot is in this state.
+    pub(super) fn has(&self, counted: Counted) -> bool {
+        self.counts[counted as usize] > 0
+    }
+
+    /// Returns the slots in this state, in the order of their first polls.
+    pub(super) fn in_state(&self, counted: Counted) -> Vec<SlotId> {
+        if !self.has(counted) {
+            return Vec::new();
+        }
+        let found = self.iter().filter(|(_, slot)| Counted::of(&slot.state) == Some(counted));
+        let mut found: Vec<(u64, SlotId)> = found.map(|(id, slot)| (slot.order, id)).collect();
+        found.sort_unstable_by_key(|(order, _)| *order);
+        found.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Moves a future to the branch in which it is polled now.
@@ -169,145 +340,9 @@ impl Slots {
         if was == branch {
             return;
         }
-        let counter = match &slot.state {
-            SlotState::Ask(asking) if asking.is_asked() => Some(Counter::Asking),
-            SlotState::Step { phase: StepPhase::Running { .. }, .. } => Some(Counter::Running),
-            SlotState::Step { phase: StepPhase::Interrupted { .. }, .. } => Some(Counter::Interrupted),
-            _ => None,
-        };
-        if let Some(counter) = counter {
+        if let Some(counter) = counter(&slot.state) {
             self.branches.add(was, counter, -1);
             self.branches.add(branch, counter, 1);
-        }
-    }
-}
-
-/// A number that is counted for each branch and includes the branches below it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Counter {
-    Running,
-    Asking,
-    Interrupted,
-}
-
-/// The branches of all `select`s of a leg. The questions of a branch that is abandoned or lost do not count for the branches above it:
-/// nobody needs their answers. Its steps count, because they run to their end.
-#[derive(Debug, Default)]
-pub(super) struct Branches {
-    root: Branch,
-    inner: Vec<Branch>,
-}
-
-#[derive(Debug, Default)]
-struct Branch {
-    parent: BranchId,
-    /// The path of the select, and the number of the branch in it.
-    of: Option<(Arc<str>, u8)>,
-    abandoned: bool,
-    /// True if the record has another winner, which the handler has not reached yet.
-    lost: bool,
-    running: u32,
-    asking: u32,
-    interrupted: u32,
-}
-
-impl Branches {
-    fn get(&self, id: BranchId) -> &Branch {
-        match id.0.checked_sub(1) {
-            Some(at) => self.inner.get(at as usize).unwrap_or(&self.root),
-            None => &self.root,
-        }
-    }
-
-    fn get_mut(&mut self, id: BranchId) -> &mut Branch {
-        match id.0.checked_sub(1) {
-            Some(at) => self.inner.get_mut(at as usize).unwrap_or(&mut self.root),
-            None => &mut self.root,
-        }
-    }
-
-    fn within(&self, mut id: BranchId) -> Within {
-        let mut within = Vec::new();
-        while id != BranchId::ROOT {
-            let branch = self.get(id);
-            within.extend(branch.of.clone());
-            id = branch.parent;
-        }
-        within.reverse();
-        within.into()
-    }
-
-    /// Adds the branches of a select below a branch: at most 255. Returns the first one.
-    pub(super) fn add_below(&mut self, parent: BranchId, count: u8, select: &Arc<str>) -> BranchId {
-        let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
-        // A parent always has a lower number, so every path to the root ends.
-        let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
-        let branch = |number| Branch { parent, of: Some((select.clone(), number)), ..Branch::default() };
-        self.inner.extend((0..count).map(branch));
-        first
-    }
-
-    pub(super) fn add(&mut self, mut id: BranchId, counter: Counter, change: i32) {
-        loop {
-            let branch = self.get_mut(id);
-            let count = match counter {
-                Counter::Running => &mut branch.running,
-                Counter::Asking => &mut branch.asking,
-                Counter::Interrupted => &mut branch.interrupted,
-            };
-            *count = count.saturating_add_signed(change);
-            let stops = (branch.abandoned || branch.lost) && matches!(counter, Counter::Asking);
-            if id == BranchId::ROOT || stops {
-                return;
-            }
-            id = branch.parent;
-        }
-    }
-
-    /// Returns `true` if this holds for the branch, or for one around it.
-    fn any_around(&self, mut id: BranchId, holds: impl Fn(&Branch) -> bool) -> bool {
-        while id != BranchId::ROOT {
-            let branch = self.get(id);
-            if holds(branch) {
-                return true;
-            }
-            id = branch.parent;
-        }
-        false
-    }
-
-    pub(super) fn abandon(&mut self, id: BranchId) {
-        self.stop_asking(id);
-        self.get_mut(id).abandoned |= id != BranchId::ROOT;
-    }
-
-    /// Another branch of the select wins by the record.
-    pub(super) fn lose(&mut self, id: BranchId) {
-        self.stop_asking(id);
-        self.get_mut(id).lost |= id != BranchId::ROOT;
-    }
-
-    fn stop_asking(&mut self, id: BranchId) {
-        let branch = self.get(id);
-        if branch.abandoned || branch.lost || id == BranchId::ROOT {
-            return;
-        }
-        let (parent, asking) = (branch.parent, i32::try_from(branch.asking).unwrap_or(i32::MAX));
-        self.add(parent, Counter::Asking, -asking);
-    }
-
-    /// Lets the branches ask again whose select is not in the record any more.
-    pub(super) fn decide_again(&mut self, mut is_recorded: impl FnMut(&str) -> bool) {
-        for at in 0..self.inner.len() {
-            let branch = &mut self.inner[at];
-            if !branch.lost || branch.of.as_ref().is_some_and(|(select, _)| is_recorded(select)) {
-                continue;
-            }
-            branch.lost = false;
-            if !branch.abandoned {
-                let (parent, asking) = (branch.parent, i32::try_from(branch.asking).unwrap_or(i32::MAX));
-                self.add(parent, Counter::Asking, asking);
-            }
         }
     }
 }

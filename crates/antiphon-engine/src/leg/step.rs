@@ -1,15 +1,17 @@
 //! Steps: recorded outcomes, new steps that wait, and running steps.
 
 use super::{
-    Delivery, Leg, Purpose, RESERVED_SPACE, Recorded, Status,
-    slot::{Slot, SlotId, SlotState, SlotWaker, StepPhase, WakerId},
-    slots::Counter,
+    Delivery, Leg, LogEvent, Purpose,
+    asks::RESERVED_SPACE,
+    context::Recorded,
+    slot::{Hold, RunningStep, Slot, SlotId, SlotState, StepPhase},
+    slots::Counted,
 };
 use crate::{
     CallSite,
     key::split_scope,
     record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
-    step_waker::{BodyState, StepWaker},
+    step_waker::StepWaker,
     stop::StopReason,
 };
 use antiphon_seal::Digest;
@@ -44,12 +46,10 @@ impl Leg {
     /// Begins to await a step. Returns `None` if the step never resolves.
     pub fn step(&mut self, path: Arc<str>, input: Option<Digest>, site: CallSite) -> Option<SlotId> {
         let Recorded(recorded) = self.find_recorded(EntryKind::Step, &path, site)?;
-        let phase = match recorded.and_then(|at| Some((at, self.history.step(at)?))) {
-            None => StepPhase::Held,
-            Some((_, (_, Some(StepOutcome::Abandoned { .. }), _))) => {
-                self.awaited_abandoned_steps += 1;
-                StepPhase::Abandoned
-            }
+        let history = self.replay.history();
+        let phase = match recorded.and_then(|at| Some((at, history.step(at)?))) {
+            None => StepPhase::Held(Hold::Idle),
+            Some((_, (_, Some(StepOutcome::Abandoned { .. }), _))) => StepPhase::Abandoned,
             Some((at, (recorded, _, is_stale))) => {
                 let fits = match (recorded, &input) {
                     (None, None) => !is_stale,
@@ -68,78 +68,47 @@ impl Leg {
                 StepPhase::Recorded(at)
             }
         };
-        let recorded = if let StepPhase::Recorded(at) = phase { Some(at) } else { None };
-        let is_new = matches!(phase, StepPhase::Held);
-        let id = self.slots.add(path, site, self.context.branch, SlotState::Step { input, phase });
-        if let Some(at) = recorded {
-            self.history.set_waiting(at, Some(id));
-        }
-        if is_new {
-            self.held.push(id);
-        }
-        Some(id)
+        Some(self.replay.add(path, site, self.polls.branch(), SlotState::Step { input, phase }))
     }
 
     /// Polls a step that does not run yet. `can_resolve` is true if the caller can find out whether an interrupted attempt had its
     /// effect, or may run the step again.
     pub fn poll_step(&mut self, id: SlotId, waker: &Waker, can_resolve: bool) -> StepPoll {
-        self.slots.move_to(id, self.context.branch);
-        let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
-        let SlotState::Step { phase, .. } = &slot.state else { return StepPoll::Pending };
-        if self.is_over() {
+        self.move_here(id);
+        let is_over = self.is_over();
+        let Some(slot) = self.replay.slots().get(id) else { return StepPoll::Pending };
+        let Some(phase) = slot.step() else { return StepPoll::Pending };
+        if is_over {
             return match *phase {
                 // The loser of a race that an earlier run has begun: it runs to its end.
-                StepPhase::Interrupted { at, .. } if matches!(self.status, Status::Running) => {
-                    self.begin_again(id, at, waker)
+                StepPhase::Interrupted { at, .. } if self.is_running() => {
+                    self.begin_step(id, waker, Some(at))
                 }
                 _ => StepPoll::Pending,
             };
         }
-        match phase {
-            StepPhase::Recorded(at) if self.history.is_due(*at) => {
-                let (at, site) = (*at, slot.site);
-                let outcome = match self.history.step(at) {
-                    Some((_, Some(outcome), _)) => outcome.clone(),
-                    Some((_, None, _)) if can_resolve => return self.interrupt(id, at, waker),
-                    Some((_, None, _)) => return self.leave_open(id, at, waker),
-                    None => return StepPoll::Pending,
-                };
-                self.observations.note_outcome(&outcome);
-                self.history.deliver(at, site);
-                self.remove(id);
-                self.advance();
-                return StepPoll::Recorded(outcome);
+        let may_begin = || self.may_begin(&slot.path, self.polls.is_replayed());
+        match *phase {
+            StepPhase::Recorded(at) | StepPhase::Ended(at) if self.replay.history().is_due(at) => {
+                return self.deliver_step(id, at, waker, can_resolve);
             }
-            StepPhase::Held | StepPhase::Released
-                if self.context.holds_steps && self.may_begin(&slot.path, self.poll.is_replayed) =>
-            {
-                self.held_in_select.push(id);
+            StepPhase::Recorded(at) if self.replay.history().is_last(at) => {
+                self.replay.slots_mut().set_step(id, StepPhase::Ended(at));
             }
-            StepPhase::Held if self.may_begin(&slot.path, self.poll.is_replayed) => {
-                self.held.retain(|held| *held != id);
-                return self.begin_step(id, waker, None);
-            }
-            StepPhase::Released if self.may_begin(&slot.path, self.poll.is_replayed) => {
-                return self.begin_step(id, waker, None);
-            }
-            StepPhase::Released => {
-                self.set_phase(id, StepPhase::Held);
-                self.held.push(id);
-            }
-            StepPhase::Recorded(at) if self.history.is_last(*at) => {
-                if !self.ended.contains(&id) {
-                    self.ended.push(id);
+            StepPhase::Held(_) | StepPhase::Released if may_begin() => {
+                if !self.polls.holds_steps() {
+                    return self.begin_step(id, waker, None);
                 }
+                self.steps.hold_in_select(id);
             }
-            StepPhase::Interrupted { at, may_begin: true } => {
-                let at = *at;
-                return self.begin_again(id, at, waker);
-            }
+            StepPhase::Released => self.replay.slots_mut().set_step(id, StepPhase::Held(Hold::Idle)),
+            StepPhase::Interrupted { at, may_begin: true } => return self.begin_step(id, waker, Some(at)),
             StepPhase::Recorded(_)
+            | StepPhase::Ended(_)
             | StepPhase::Interrupted { .. }
-            | StepPhase::Held
+            | StepPhase::Held(_)
             | StepPhase::Anchored
-            | StepPhase::Running { .. }
+            | StepPhase::Running(_)
             | StepPhase::Unresolved(_)
             | StepPhase::Abandoned => {}
         }
@@ -147,148 +116,131 @@ impl Leg {
         StepPoll::Pending
     }
 
+    /// Delivers a recorded outcome, or begins a step again that has none.
+    fn deliver_step(&mut self, id: SlotId, at: usize, waker: &Waker, can_resolve: bool) -> StepPoll {
+        let outcome = match self.replay.history().step(at) {
+            Some((_, Some(outcome), _)) => outcome.clone(),
+            Some((_, None, _)) if can_resolve => return self.interrupt(id, at, waker),
+            Some((_, None, _)) => return self.leave_open(id, at, waker),
+            None => return StepPoll::Pending,
+        };
+        let Some(slot) = self.remove(id) else { return StepPoll::Pending };
+        self.observations.note_outcome(&outcome);
+        let next = self.replay.deliver(at, slot.site);
+        self.wake(next);
+        StepPoll::Recorded(outcome)
+    }
+
     /// Returns `true` if a new step may begin: all entries were replayed, and new answers were taken.
     fn may_begin(&self, path: &str, is_replayed: bool) -> bool {
         let is_due = is_replayed && !self.blocks_new_steps();
-        !self.has_new_answers && (is_due || self.setup.migration.adds(path) && !self.used_stale_answer)
+        let is_added = || self.setup.migration.adds(path) && !self.asks.used_stale_answer();
+        !self.asks.has_new_answers() && (is_due || is_added())
     }
 
     /// Returns `true` if no new step may begin: an entry was not replayed or became stale.
     pub(super) fn blocks_new_steps(&self) -> bool {
-        self.used_stale_answer || self.history.has_unreplayed_steps() || self.unreplayed_refusal().is_some()
-    }
-
-    /// Returns the path of a refusal that the handler has not reached, if it has not received the answer to another
-    /// question that was open in the same round either. A version that no longer asks would otherwise do what the person refused.
-    /// A question in a branch that has lost its race need not be reached: it was answered too late.
-    pub(super) fn unreplayed_refusal(&self) -> Option<String> {
-        let recorded = self.history.unreplayed_refusals();
-        // A question that was dropped before it took its answer was still asked.
-        let is_unreplayed = |incoming: &&super::IncomingAnswer| !incoming.was_read && !incoming.given_up;
-        let come = self.inbox.iter().filter(is_unreplayed).filter(|incoming| incoming.is_refusal());
-        let come = come.filter(|incoming| !self.history.has_lost(&incoming.received.asked.within));
-        let come = come.map(|incoming| (&*incoming.received.asked.path, incoming.received.asked.round));
-        let mut unreplayed = recorded.chain(come);
-        let (path, _) = unreplayed.find(|(_, round)| !self.has_replayed_answer_of(*round))?;
-        Some(path.to_owned())
-    }
-
-    fn has_replayed_answer_of(&self, round: u32) -> bool {
-        let read = |incoming: &super::IncomingAnswer| {
-            incoming.was_read && incoming.received.asked.was_open_in(round)
-        };
-        self.history.has_replayed_answer_of(round) || self.inbox.iter().any(read)
+        self.asks.used_stale_answer()
+            || self.replay.history().has_unreplayed_steps()
+            || self.asks.unreplayed_refusal(&self.replay).is_some()
     }
 
     /// Begins a new step, or one again that has begun in an earlier run: `open` is its entry.
-    pub(super) fn begin_step(&mut self, id: SlotId, waker: &Waker, open: Option<usize>) -> StepPoll {
-        let Some(slot) = self.slots.get(id) else { return StepPoll::Pending };
+    fn begin_step(&mut self, id: SlotId, waker: &Waker, open: Option<usize>) -> StepPoll {
+        let Some(slot) = self.replay.slots().get(id) else { return StepPoll::Pending };
         let path = slot.path.clone();
         if self.setup.purpose == Purpose::DryRun {
-            self.observations.would_run.get_or_insert_with(|| path.clone());
+            self.observations.note_unrun(&path);
             self.stop(StopReason::Author(format!("the step `{path}` does not run in a dry run")));
             return StepPoll::Pending;
         }
-        if self.setup.refuse_step && open.is_none() {
+        if self.steps.refuses() && open.is_none() {
             return self.refuse_step(id);
         }
-        if self.setup.anchor && self.setup.delivery == Delivery::NextLeg {
+        if self.ending.anchors() && self.setup.delivery == Delivery::NextLeg {
             // The step runs in the next leg, whose state tells it from a second delivery of the same request.
-            self.observations.anchored.push(path);
-            self.set_phase(id, StepPhase::Anchored);
-            self.anchored += 1;
+            self.observations.note_anchored(path);
+            self.replay.slots_mut().set_step(id, StepPhase::Anchored);
             self.register(id, waker);
             return StepPoll::Pending;
         }
-        // The space is reserved before the effect, because the outcome must fit afterwards.
-        let limits = self.setup.limits;
-        let reserved =
-            (self.slots.running() + 1).saturating_mul(limits.step_result).saturating_add(RESERVED_SPACE);
-        if self.history.size().saturating_add(reserved) > limits.state {
+        if !self.has_space_for_step() {
             if open.is_some() {
                 let text = format!("The record of this call has no space for the step `{path}`");
                 self.stop(StopReason::Limit { name: "state", text });
                 return StepPoll::Pending;
             }
             // A running step that ends frees its reserved space.
-            self.set_phase(id, StepPhase::Held);
-            self.held_for_space.push(id);
+            self.replay.slots_mut().set_step(id, StepPhase::Held(Hold::Space));
             self.register(id, waker);
             return StepPoll::Pending;
         }
         let Some(call) = &self.call else { return StepPoll::Pending };
-        let entry = open.and_then(|at| self.history.open_step(at));
+        let history = self.replay.history();
+        let entry = open.and_then(|at| history.open_step(at));
         let (attempts, is_interrupted) = match entry {
             Some(open) => (open.attempt, true),
-            None => (self.history.failed_attempts(&path), false),
+            None => (history.failed_attempts(&path), false),
         };
         let (scope, key) = split_scope(entry.map_or(&path, |open| &open.key_path));
         let key = call.secret().idempotency_key(scope, key);
         let wake = StepWaker::new();
-        self.set_phase(
-            id,
-            StepPhase::Running {
-                wake: Arc::clone(&wake),
-                round: self.round,
-                root_poll: None,
-                open,
-                started: None,
-            },
-        );
-        let branch = self.context.branch;
-        self.slots.branches().add(branch, Counter::Running, 1);
-        self.running.push(id);
-        self.is_past_history = true;
+        let round = self.asks.round();
+        let running = RunningStep { wake: Arc::clone(&wake), round, root_poll: None, open, started: None };
+        self.replay.slots_mut().set_step(id, StepPhase::Running(running));
+        self.steps.note_begin(id);
+        self.replay.pass_history();
         StepPoll::Run(StepBegin { wake, key, attempts, is_interrupted })
+    }
+
+    /// Returns `true` if the record has space for the outcome of one more step. The space is reserved before the effect, because
+    /// the outcome must fit afterwards.
+    fn has_space_for_step(&self) -> bool {
+        let limits = self.setup.limits;
+        let steps = self.replay.slots().running() + 1;
+        let reserved = steps.saturating_mul(limits.step_result).saturating_add(RESERVED_SPACE);
+        self.replay.history().size().saturating_add(reserved) <= limits.state
     }
 
     /// Records that a step did not run, because the task was cancelled. Later steps run: they compensate.
     fn refuse_step(&mut self, id: SlotId) -> StepPoll {
-        self.setup.refuse_step = false;
+        self.steps.note_refused();
         let Some(slot) = self.remove(id) else { return StepPoll::Pending };
-        let SlotState::Step { input, .. } = &slot.state else { return StepPoll::Pending };
+        let SlotState::Step { input, .. } = slot.state else { return StepPoll::Pending };
         let outcome = StepOutcome::Failed(StepFailure::cancellation());
         self.observations.note_outcome(&outcome);
-        self.is_past_history = true;
-        let (input, round) = (*input, self.round);
+        self.replay.pass_history();
         let body = EntryBody::Step { input, stale: false, undelivered: None, outcome: outcome.clone() };
-        self.history.record(Entry { path: slot.path, round, body }, slot.site);
+        let entry = Entry { path: slot.path, round: self.asks.round(), body };
+        self.replay.history_mut().record(entry, slot.site);
         StepPoll::Recorded(outcome)
-    }
-
-    pub(super) fn set_phase(&mut self, id: SlotId, new: StepPhase) {
-        if let Some(SlotState::Step { phase, .. }) = self.slots.get_mut(id).map(|slot| &mut slot.state) {
-            *phase = new;
-        }
     }
 
     /// Notes that a running step is polled now.
     pub fn note_step_poll(&mut self, id: SlotId, waker: &Waker) {
-        self.slots.move_to(id, self.context.branch);
-        let (is_root, number) = (WakerId::of(waker) == self.poll.root, self.poll.number);
-        let Some(slot) = self.slots.get_mut(id) else { return };
-        if let SlotState::Step { phase: StepPhase::Running { root_poll, .. }, .. } = &mut slot.state {
-            *root_poll = is_root.then_some(number);
-        }
+        self.move_here(id);
+        let number = self.polls.is_root(waker).then_some(self.polls.number());
+        self.replay.slots_mut().set_root_poll(id, number);
     }
 
     /// Returns `true` if another attempt of a step may begin. That is also the case in an abandoned branch, but not
     /// after the end of the leg.
     pub fn may_attempt_step(&self) -> bool {
-        matches!(self.status, Status::Running)
+        self.is_running()
     }
 
     /// Records the outcome of a step. Returns `true` if the handler receives the outcome.
     pub fn end_step(&mut self, id: SlotId, outcome: StepOutcome) -> bool {
         let goes_on = !self.is_over();
         let Some(Stopped { slot, input, round, open, .. }) = self.stop_running(id) else { return false };
-        open.into_iter().for_each(|at| self.history.remove_entry(at));
+        self.remove_open(open);
         self.observations.note_outcome(&outcome);
+        let branches = self.replay.slots().branches();
         // The handler never receives this outcome in this leg, so later legs must not deliver it either.
-        let outcome = if self.slots.is_abandoned_branch(slot.branch) { outcome.abandoned() } else { outcome };
-        let undelivered = (!goes_on).then(|| self.slots.within(slot.branch));
+        let outcome = if branches.is_abandoned(slot.branch) { outcome.abandoned() } else { outcome };
+        let undelivered = (!goes_on).then(|| branches.within(slot.branch));
         let body = EntryBody::Step { input, stale: false, undelivered, outcome };
-        self.history.record_end(Entry { path: slot.path, round, body }, slot.site);
+        self.replay.history_mut().record_end(Entry { path: slot.path, round, body }, slot.site);
         goes_on
     }
 
@@ -296,7 +248,7 @@ impl Leg {
     pub fn fail_step(&mut self, id: SlotId, cause: String) {
         if let Some(Stopped { slot, open, .. }) = self.stop_running(id) {
             // The attempt that was interrupted has had no effect, as this one.
-            open.into_iter().for_each(|at| self.history.remove_entry(at));
+            self.remove_open(open);
             self.stop(StopReason::StepFailed { path: slot.path.to_string(), cause });
         }
     }
@@ -313,38 +265,37 @@ impl Leg {
         self.diverged(path, "its recorded result does not decode as its present type");
     }
 
+    /// Removes the entry of a step that has begun in an earlier run too, and has ended now.
+    fn remove_open(&mut self, open: Option<usize>) {
+        open.into_iter().for_each(|at| self.replay.history_mut().remove_entry(at));
+    }
+
     fn stop_running(&mut self, id: SlotId) -> Option<Stopped> {
         let slot = self.remove(id)?;
-        let SlotState::Step { input, phase: StepPhase::Running { wake, round, open, started, .. } } =
-            &slot.state
-        else {
-            return None;
-        };
-        let (input, round, open, started) = (*input, *round, *open, *started);
-        self.deferred.drops.extend(wake.end());
-        self.slots.branches().add(slot.branch, Counter::Running, -1);
-        self.running.retain(|running| *running != id);
+        let (input, RunningStep { wake, round, open, started, .. }) = slot.running_step()?;
+        let (round, open, started) = (*round, *open, *started);
+        self.polls.drop_later(wake.end());
+        self.steps.note_end(id);
         // The space of the step that ended is free again.
-        self.held.append(&mut self.held_for_space);
+        let slots = self.replay.slots_mut();
+        for waiting in slots.in_state(Counted::HeldForSpace) {
+            slots.set_step(waiting, StepPhase::Held(Hold::Idle));
+        }
         Some(Stopped { slot, input, round, open, started })
     }
 
     /// Releases the slot of a future that resolved or was dropped. `unwinding` is true if the handler panics.
     pub fn release(&mut self, id: SlotId, unwinding: bool) {
-        let is_running = matches!(
-            self.slots.get(id).map(|slot| &slot.state),
-            Some(SlotState::Step { phase: StepPhase::Running { .. }, .. })
-        );
-        if is_running {
+        if self.replay.slots().get(id).is_some_and(|slot| slot.running_step().is_some()) {
             return self.abort_step(id, unwinding);
         }
         let Some(slot) = self.remove(id) else { return };
-        if matches!(self.status, Status::Ended) {
+        if self.is_ended() {
             return;
         }
         match &slot.state {
             SlotState::Ask(asking) => self.release_ask(id, &slot, asking, unwinding),
-            SlotState::Step { phase, .. } => self.release_step(id, &slot, phase, unwinding),
+            SlotState::Step { phase, .. } => self.release_step(&slot, phase, unwinding),
             SlotState::Select(phase) => self.release_select(id, phase),
             SlotState::Checkpoint(phase) => self.release_checkpoint(phase),
         }
@@ -354,120 +305,66 @@ impl Leg {
     /// the outcome.
     fn abort_step(&mut self, id: SlotId, unwinding: bool) {
         let Some(stopped) = self.stop_running(id) else { return };
-        if !matches!(self.status, Status::Running) {
-            // One that has begun in an earlier run too has its entry, or the record is gone.
-            if stopped.open.is_none()
-                && let Some(started) = self.started_step(&stopped)
-            {
-                let Stopped { slot, round, .. } = stopped;
-                self.history.record_open(Entry { path: slot.path, round, body: EntryBody::Open(started) });
-            }
+        let is_running = self.is_running();
+        if !is_running && stopped.open.is_some() {
+            // It has its entry, or the record is gone.
             return;
         }
         let started = self.started_step(&stopped);
         let Stopped { slot, input, round, open, .. } = stopped;
-        open.into_iter().for_each(|at| self.history.remove_entry(at));
-        let path = slot.path.to_string();
+        let path = slot.path;
+        let started = started.map(|open| Entry { path: path.clone(), round, body: EntryBody::Open(open) });
+        if !is_running {
+            return started.into_iter().for_each(|entry| self.replay.history_mut().record_open(entry));
+        }
+        self.remove_open(open);
         let outcome = StepOutcome::Abandoned { is_done: false };
         let body = EntryBody::Step { input, stale: false, undelivered: None, outcome };
-        let entry = Entry { path: slot.path, round, body };
+        let entry = Entry { path: path.clone(), round, body };
         if unwinding {
-            let round = entry.round;
-            let started =
-                started.map(|open| Entry { path: entry.path.clone(), round, body: EntryBody::Open(open) });
-            self.history.record_unwinding(entry, slot.site, started);
-            return;
+            return self.replay.history_mut().record_unwinding(entry, slot.site, started);
         }
-        self.history.record(entry, slot.site);
+        self.replay.history_mut().record(entry, slot.site);
         self.observations.note_aborted(&path);
-        self.deferred.events.push(super::LogEvent::StepAborted { path });
+        self.polls.log(LogEvent::StepAborted { path: path.to_string() });
     }
 
-    /// Takes a slot out.
-    pub(super) fn remove(&mut self, id: SlotId) -> Option<Slot> {
-        let mut slot = self.slots.remove(id)?;
-        if let SlotWaker::Foreign(waker) = std::mem::take(&mut slot.waker) {
-            self.deferred.drops.push(waker);
-        }
-        Some(slot)
-    }
-
-    fn release_step(&mut self, id: SlotId, slot: &Slot, phase: &StepPhase, unwinding: bool) {
+    /// Releases the slot of a dropped step that does not run.
+    fn release_step(&mut self, slot: &Slot, phase: &StepPhase, unwinding: bool) {
         match phase {
-            StepPhase::Recorded(at) => {
-                self.ended.retain(|ended| *ended != id);
+            StepPhase::Recorded(at) | StepPhase::Ended(at) => {
                 self.give_up_step(*at, slot, unwinding);
-                self.advance();
+                let next = self.replay.history_mut().advance();
+                self.wake(next);
             }
-            StepPhase::Interrupted { at, .. } => {
-                self.interrupted.retain(|waiting| *waiting != id);
-                self.slots.branches().add(slot.branch, Counter::Interrupted, -1);
+            StepPhase::Interrupted { at, .. } | StepPhase::Unresolved(at) => {
                 self.give_up_step(*at, slot, unwinding);
             }
-            StepPhase::Unresolved(at) => {
-                self.unresolved = self.unresolved.saturating_sub(1);
-                self.give_up_step(*at, slot, unwinding);
-            }
-            StepPhase::Abandoned => {
-                self.awaited_abandoned_steps = self.awaited_abandoned_steps.saturating_sub(1)
-            }
-            StepPhase::Held | StepPhase::Released => {
-                self.held.retain(|held| *held != id);
-                self.held_for_space.retain(|held| *held != id);
+            StepPhase::Held(_) | StepPhase::Released => {
                 // A branch that loses its select is dropped intentionally.
-                if !self.slots.is_abandoned_branch(slot.branch) {
+                if !self.replay.slots().branches().is_abandoned(slot.branch) {
                     self.observations.note_dropped(EntryKind::Step, &slot.path);
                 }
             }
-            StepPhase::Anchored => self.anchored = self.anchored.saturating_sub(1),
-            StepPhase::Running { .. } => {}
+            StepPhase::Abandoned | StepPhase::Anchored | StepPhase::Running(_) => {}
         }
     }
 
     /// Wakes the new steps that may begin. Returns `true` if there are any.
     pub(super) fn release_steps(&mut self) -> bool {
-        self.has_new_answers = false;
-        let mut held = std::mem::take(&mut self.held);
-        let is_replayed = self.history.is_replayed();
-        let mut released = Vec::new();
-        held.retain(|id| {
-            let path = self.slots.get(*id).map(|slot| &slot.path);
-            let is_free = path.is_some_and(|path| self.may_begin(path, is_replayed));
-            if is_free {
-                released.push(*id);
-            }
-            !is_free
+        self.asks.note_idle();
+        let is_replayed = self.replay.history().is_replayed();
+        let mut released = self.replay.slots().in_state(Counted::HeldForIdle);
+        released.retain(|id| {
+            let slot = self.replay.slots().get(*id);
+            slot.is_some_and(|slot| self.may_begin(&slot.path, is_replayed))
         });
-        self.held = held;
+        let is_any = !released.is_empty();
         for id in &released {
-            self.set_phase(*id, StepPhase::Released);
-            self.wake(*id);
+            self.replay.slots_mut().set_step(*id, StepPhase::Released);
         }
-        !released.is_empty()
-    }
-
-    /// Returns the common state of the running steps. The first step that is polled properly decides.
-    pub(super) fn running_steps(&self) -> RunningSteps {
-        let mut stalled = RunningSteps::None;
-        for id in &self.running {
-            let Some(slot) = self.slots.get(*id) else { continue };
-            let SlotState::Step { phase: StepPhase::Running { wake, root_poll, .. }, .. } = &slot.state
-            else {
-                continue;
-            };
-            let body_state = match root_poll {
-                // Nothing between the step and the handler keeps wakers, and the handler was polled without polling the
-                // step.
-                Some(poll) if *poll < self.poll.number => BodyState::Unpolled,
-                _ => wake.body_state(),
-            };
-            match body_state {
-                BodyState::Waiting => return RunningSteps::Polled,
-                BodyState::WakePending => return RunningSteps::WakePending,
-                BodyState::Unpolled => stalled = RunningSteps::Stalled(slot.path.to_string(), slot.site),
-            }
-        }
-        stalled
+        self.wake(released);
+        is_any
     }
 }
 
@@ -480,13 +377,4 @@ pub(super) struct Stopped {
     pub(super) open: Option<usize>,
     /// The number of the attempt that ran, if the store has its start.
     pub(super) started: Option<u32>,
-}
-
-/// The common state of the running steps of a leg.
-#[derive(Debug)]
-pub(super) enum RunningSteps {
-    None,
-    Polled,
-    WakePending,
-    Stalled(String, CallSite),
 }

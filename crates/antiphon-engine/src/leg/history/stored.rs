@@ -1,7 +1,10 @@
 //! The part of the history that is in the store, or goes there.
 
 use super::{DeliveryOrder, History};
-use crate::record::{Delivered, Entry, EntryBody, OpenStep, Within};
+use crate::{
+    leg::slot::Wake,
+    record::{Delivered, Entry, EntryBody, OpenStep, Within},
+};
 
 impl History {
     /// Returns the step at this place, if it has begun and has no outcome.
@@ -15,13 +18,10 @@ impl History {
     /// Notes that a step was dropped before it received its recorded outcome. The path is the same only if the handler never received
     /// the outcome: of two steps that ended and were not delivered, the outcome of the first one may make the handler drop the second.
     pub(in crate::leg) fn give_up_step(&mut self, at: usize) {
-        let is_unfinished = self.is_unfinished(at);
-        self.change(at, |item| {
-            item.waiting = None;
-            if is_unfinished {
-                (item.optional, item.order) = (true, DeliveryOrder::AnyTime);
-            }
-        });
+        self.stop_waiting(at);
+        if self.is_unfinished(at) {
+            self.deliver_any_time(at, true);
+        }
     }
 
     /// Returns `true` if the entry is a step without an outcome, or with one that the handler has not received.
@@ -37,15 +37,15 @@ impl History {
     }
 
     /// Lets the entries behind an open step be delivered, although the step does not begin again.
-    pub(in crate::leg) fn pass(&mut self, at: usize) {
-        self.change(at, |item| {
-            (item.waiting, item.optional, item.order) = (None, true, DeliveryOrder::AnyTime)
-        });
+    pub(in crate::leg) fn pass(&mut self, at: usize) -> Wake {
+        self.stop_waiting(at);
+        self.deliver_any_time(at, true);
+        self.advance()
     }
 
     /// Lets an entry be delivered now.
     pub(in crate::leg) fn make_due(&mut self, at: usize) {
-        self.change(at, |item| item.order = DeliveryOrder::AnyTime);
+        self.deliver_any_time(at, false);
     }
 
     /// Returns the last attempt of a step that failed in an earlier run of this leg.
@@ -53,9 +53,9 @@ impl History {
         self.failed.iter().find(|(of, _)| **of == *path).map_or(0, |(_, attempt)| *attempt)
     }
 
-    /// Returns the number of the first delivery that is not in the store, and the deliveries from there on.
-    pub(in crate::leg) fn unwritten(&self) -> (u32, impl ExactSizeIterator<Item = Delivered<'_>>) {
-        let unwritten = self.unwritten.as_deref().unwrap_or_default().iter().map(|at| {
+    /// Returns the deliveries of this leg that the store does not have.
+    pub(in crate::leg) fn unwritten(&self) -> impl ExactSizeIterator<Item = Delivered<'_>> {
+        self.unwritten.deliveries().iter().map(|at| {
             let item = &self.items[*at];
             match item.order {
                 DeliveryOrder::Removed => Delivered::Removed,
@@ -65,17 +65,27 @@ impl History {
                 }
                 _ => Delivered::Entry(&item.entry),
             }
-        });
-        (self.written, unwritten)
+        })
+    }
+
+    /// Returns the number of deliveries of this leg that the store has.
+    pub(in crate::leg) fn written(&self) -> u32 {
+        self.unwritten.written()
+    }
+
+    /// Returns `true` if all deliveries up to here are in texts of which some are not in the store yet.
+    pub(in crate::leg) fn is_written_soon(&self) -> bool {
+        self.unwritten.is_submitted()
+    }
+
+    /// Notes that a text has all deliveries up to here. Returns their number.
+    pub(in crate::leg) fn submit(&mut self) -> u32 {
+        self.unwritten.submit()
     }
 
     /// Notes that this number of deliveries is in the store.
-    pub(in crate::leg) fn written(&mut self, deliveries: u32) {
-        let new = deliveries.saturating_sub(self.written);
-        if let Some(unwritten) = &mut self.unwritten {
-            unwritten.drain(..unwritten.len().min(new as usize));
-            self.written = self.written.max(deliveries);
-        }
+    pub(in crate::leg) fn note_written(&mut self, deliveries: u32) {
+        self.unwritten.note_written(deliveries);
     }
 
     /// Returns a step that has begun, has no outcome, and whose effect somebody may still need: no select has dropped its branch.
@@ -106,7 +116,7 @@ impl History {
             };
             // One that its branch has given up already stays removed: the entry that says so is another one.
             if is_within && !self.is_removed(at) && self.is_lost(at) {
-                self.change(at, |item| (item.optional, item.order) = (true, DeliveryOrder::AnyTime));
+                self.deliver_any_time(at, true);
             }
         }
     }

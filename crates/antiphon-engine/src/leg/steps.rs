@@ -1,0 +1,148 @@
+//! The steps of a leg beside their slots: which ones run, and what makes new ones wait.
+
+use super::{
+    replay::Replay,
+    slot::{SlotId, StepPhase, Wake},
+    slots::{Counted, Slots},
+};
+use crate::{CallSite, step_waker::BodyState};
+
+/// The steps of a leg, as far as their slots do not show it.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// The steps that run, in the order in which they began.
+    running: Vec<SlotId>,
+    /// New steps that begin after the `select` around them has polled its branches once without them. They are held in the present
+    /// poll only.
+    held_in_select: Vec<SlotId>,
+    /// True if the steps of earlier runs do not wait any more for others of these that the handler has not reached.
+    gives_up_earlier: bool,
+    /// True if the call was cancelled and the handler does not know yet: its first new step does not run.
+    refuses: bool,
+}
+
+/// The common state of the running steps of a leg.
+#[derive(Debug)]
+pub(super) enum RunningSteps {
+    None,
+    Polled,
+    WakePending,
+    Stalled(String, CallSite),
+}
+
+impl Steps {
+    pub(super) fn of(refuses: bool) -> Self {
+        Self { refuses, ..Self::default() }
+    }
+
+    pub(super) fn begin_poll(&mut self) {
+        self.held_in_select.clear();
+    }
+
+    pub(super) fn hold_in_select(&mut self, id: SlotId) {
+        self.held_in_select.push(id);
+    }
+
+    /// Takes the steps that a `select` has held in this poll.
+    pub(super) fn take_held_in_select(&mut self) -> Vec<SlotId> {
+        std::mem::take(&mut self.held_in_select)
+    }
+
+    pub(super) fn note_begin(&mut self, id: SlotId) {
+        self.running.push(id);
+    }
+
+    pub(super) fn note_end(&mut self, id: SlotId) {
+        self.running.retain(|running| *running != id);
+    }
+
+    /// Returns the steps that run, in the order in which they began.
+    pub(super) fn running(&self) -> &[SlotId] {
+        &self.running
+    }
+
+    /// Returns the step with this path that runs.
+    pub(super) fn find_running(&self, path: &str, slots: &Slots) -> Option<SlotId> {
+        let is_it = |id: &SlotId| slots.get(*id).is_some_and(|slot| *slot.path == *path);
+        self.running.iter().copied().find(is_it)
+    }
+
+    /// Returns the common state of the running steps. The first step that is polled properly decides. `poll` is the number of the
+    /// handler's last poll.
+    pub(super) fn common_state(&self, slots: &Slots, poll: u64) -> RunningSteps {
+        let mut stalled = RunningSteps::None;
+        for id in &self.running {
+            let Some(slot) = slots.get(*id) else { continue };
+            let Some((_, running)) = slot.running_step() else { continue };
+            let body_state = match running.root_poll {
+                // Nothing between the step and the handler keeps wakers, and the handler was polled without polling the
+                // step.
+                Some(last) if last < poll => BodyState::Unpolled,
+                _ => running.wake.body_state(),
+            };
+            match body_state {
+                BodyState::Waiting => return RunningSteps::Polled,
+                BodyState::WakePending => return RunningSteps::WakePending,
+                BodyState::Unpolled => stalled = RunningSteps::Stalled(slot.path.to_string(), slot.site),
+            }
+        }
+        stalled
+    }
+
+    /// Returns `true` if the next new step does not run, because the task was cancelled.
+    pub(super) fn refuses(&self) -> bool {
+        self.refuses
+    }
+
+    /// Notes that a step was refused. Later ones run: they compensate.
+    pub(super) fn note_refused(&mut self) {
+        self.refuses = false;
+    }
+
+    /// Returns `true` if a step of an earlier run waits until the handler has reached the others. In a set of futures, the outcome of
+    /// one may lead to code that does not poll the rest, which then could not be reached any more.
+    pub(super) fn waits_for_earlier(&self, replay: &Replay) -> bool {
+        let waits = replay.slots().has(Counted::Ended) || replay.slots().has(Counted::Interrupted);
+        waits
+            && !self.gives_up_earlier
+            && replay.history().is_replayed()
+            && replay.history().has_unreplayed_steps()
+    }
+
+    /// Lets steps of earlier runs continue, although the handler has not reached the others.
+    pub(super) fn give_up_earlier(&mut self) {
+        self.gives_up_earlier = true;
+    }
+}
+
+/// Makes the outcome due of the step that the handler has reached and that was the first to end in an earlier run.
+pub(super) fn release_ended(replay: &mut Replay) -> Wake {
+    if !replay.slots().has(Counted::Ended) || !replay.history().is_replayed() {
+        return Wake(None);
+    }
+    let ended = replay.slots().iter().filter_map(|(id, slot)| match slot.step() {
+        Some(StepPhase::Ended(at)) => Some((*at, id)),
+        _ => None,
+    });
+    let Some((at, id)) = ended.min_by_key(|(at, _)| *at) else { return Wake(None) };
+    replay.slots_mut().set_step(id, StepPhase::Recorded(at));
+    replay.history_mut().make_due(at);
+    Wake(Some(id))
+}
+
+/// Lets the steps begin again that an earlier run has begun. Returns them.
+#[must_use]
+pub(super) fn release_interrupted(replay: &mut Replay) -> Vec<SlotId> {
+    if !replay.history().is_replayed() {
+        return Vec::new();
+    }
+    let released = replay.slots().in_state(Counted::Interrupted);
+    for id in &released {
+        if let Some(StepPhase::Interrupted { at, .. }) = replay.slots().get(*id).and_then(|slot| slot.step())
+        {
+            let at = *at;
+            replay.slots_mut().set_step(*id, StepPhase::Interrupted { at, may_begin: true });
+        }
+    }
+    released
+}
