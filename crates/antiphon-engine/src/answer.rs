@@ -3,9 +3,7 @@
 //! All answers pass through this module, for awaited questions and for questions asked by hand.
 
 use crate::{limits::Limits, stop::StopReason};
-use antiphon_wire::{
-    Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, InputRequest, ListRootsResult,
-};
+use antiphon_wire::{Action, CreateMessageResult, ElicitResult, InputRequest, KnownAsk, ListRootsResult};
 use std::fmt;
 
 /// A valid answer, decoded as the kind of its question.
@@ -61,9 +59,9 @@ pub(crate) fn too_long(room: usize) -> String {
 /// # Errors
 /// The reason, as text for the person. The text names fields and rules and contains no values.
 pub fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<InputResponse, String> {
-    let most = match question.kind() {
-        AskKind::Form | AskKind::Url => limits.form_answer,
-        _ => limits.sampling_answer,
+    let most = match question.known() {
+        Ok(KnownAsk::Form { .. } | KnownAsk::Url { .. }) => limits.form_answer,
+        Ok(KnownAsk::Sampling(_) | KnownAsk::Roots) | Err(_) => limits.sampling_answer,
     };
     if text.len() > most {
         return Err(format!("The answer must have at most {most} bytes."));
@@ -77,38 +75,44 @@ pub fn check(question: &InputRequest, text: &str, limits: &Limits) -> Result<Inp
 /// The reason, as text for the person. The text names fields and rules and contains no values.
 pub fn read_answer(question: &InputRequest, text: &str) -> Result<InputResponse, String> {
     let unreadable = |_| UNREADABLE.to_owned();
-    match question {
-        InputRequest::Elicit(elicit) => {
+    match question.known() {
+        Ok(KnownAsk::Form { requested_schema, .. }) => {
             let mut result: ElicitResult = serde_json::from_str(text).map_err(unreadable)?;
-            result.content = match (elicit, result.action) {
-                (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
-                    let content = result.content.take().unwrap_or_default();
-                    // > Servers **SHOULD** validate received data matches the requested schema
-                    Some(requested_schema.check(content).map_err(|faults| describe(&faults))?)
-                }
-                _ => None,
-            };
+            let content = result.content.take();
+            if result.action == Action::Accept {
+                // > Servers **SHOULD** validate received data matches the requested schema
+                let checked = requested_schema.check(content.unwrap_or_default());
+                result.content = Some(checked.map_err(|faults| describe(&faults))?);
+            }
             Ok(InputResponse::Elicit(result))
         }
-        InputRequest::CreateMessage(_) => {
+        Ok(KnownAsk::Url { .. }) => {
+            let mut result: ElicitResult = serde_json::from_str(text).map_err(unreadable)?;
+            result.content = None;
+            Ok(InputResponse::Elicit(result))
+        }
+        Ok(KnownAsk::Sampling(_)) => {
             serde_json::from_str(text).map(InputResponse::Sampling).map_err(unreadable)
         }
-        InputRequest::ListRoots { .. } => {
-            serde_json::from_str(text).map(InputResponse::Roots).map_err(unreadable)
-        }
+        Ok(KnownAsk::Roots) => serde_json::from_str(text).map(InputResponse::Roots).map_err(unreadable),
         // This server cannot have sent a question of another kind.
-        _ => Err(UNREADABLE.to_owned()),
+        Err(_) => Err(UNREADABLE.to_owned()),
     }
 }
 
 /// Returns the question with the reason appended to its message.
 pub(crate) fn with_reason(question: InputRequest, reason: Option<&str>) -> InputRequest {
-    match (question, reason) {
-        (InputRequest::Elicit(elicit), Some(reason)) => {
-            let message = format!("{}\n\n{reason}", elicit.message());
-            InputRequest::Elicit(elicit.with_message(message))
+    let Some(reason) = reason else { return question };
+    let message = match question.known() {
+        Ok(KnownAsk::Form { message, .. } | KnownAsk::Url { message, .. }) => {
+            format!("{message}\n\n{reason}")
         }
-        (question, _) => question,
+        // No person reads them.
+        Ok(KnownAsk::Sampling(_) | KnownAsk::Roots) | Err(_) => return question,
+    };
+    match question {
+        InputRequest::Elicit(elicit) => InputRequest::Elicit(elicit.with_message(message)),
+        other => other,
     }
 }
 

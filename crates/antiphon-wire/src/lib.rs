@@ -15,6 +15,7 @@ pub mod framing;
 pub mod header;
 mod id;
 mod implementation;
+mod known_ask;
 mod legacy;
 pub mod lenient;
 mod members;
@@ -57,6 +58,8 @@ pub use foreign_text::{FOREIGN_TEXT_LIMIT, ForeignText, escaped, is_escaped};
 pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat, secret_in};
 pub use id::RequestId;
 pub use implementation::{Icon, IconTheme, Implementation};
+#[doc(hidden)]
+pub use known_ask::{KnownAsk, KnownKind};
 pub use legacy::{
     DraftTaskResult, ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk,
     LegacyCreateTaskResult, LegacyTask, ListTasksResult, RelatedTaskMetadata, SetLevelParams,

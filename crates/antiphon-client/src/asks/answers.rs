@@ -2,8 +2,8 @@
 
 use crate::asks::consent::show_url;
 use antiphon_wire::{
-    Action, AskKind, CreateMessageResult, ElicitRequest, ElicitResult, FieldFault, FormSchema, InputRequest,
-    ListRootsResult, escaped,
+    Action, AskKind, CreateMessageResult, ElicitResult, FieldFault, FormSchema, InputRequest, KnownAsk,
+    KnownKind, ListRootsResult, escaped,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -105,26 +105,25 @@ impl fmt::Display for AnswerError {
 impl StdError for AnswerError {}
 
 fn shape(kind: AskKind) -> &'static str {
-    match kind {
-        AskKind::Form => {
+    match kind.known() {
+        Some(KnownKind::Form) => {
             r#"{"action": "accept", "content": {..}}, {"action": "decline"} or {"action": "cancel"}"#
         }
-        AskKind::Url => r#"{"action": "accept"}, {"action": "decline"} or {"action": "cancel"}"#,
-        AskKind::Sampling => "a message with `role`, `content` and `model`",
-        AskKind::Roots => r#"{"roots": [..]}"#,
-        AskKind::Unknown => "a JSON object",
-        _ => "of another kind",
+        Some(KnownKind::Url) => r#"{"action": "accept"}, {"action": "decline"} or {"action": "cancel"}"#,
+        Some(KnownKind::Sampling) => "a message with `role`, `content` and `model`",
+        Some(KnownKind::Roots) => r#"{"roots": [..]}"#,
+        None => "a JSON object",
     }
 }
 
 /// The name of the kind, in the plural.
 pub(crate) fn plural(kind: AskKind) -> &'static str {
-    match kind {
-        AskKind::Form => "forms",
-        AskKind::Url => "URLs",
-        AskKind::Sampling => "model messages",
-        AskKind::Roots => "root directories",
-        _ => "asks of this kind",
+    match kind.known() {
+        Some(KnownKind::Form) => "forms",
+        Some(KnownKind::Url) => "URLs",
+        Some(KnownKind::Sampling) => "model messages",
+        Some(KnownKind::Roots) => "root directories",
+        None => "asks of this kind",
     }
 }
 
@@ -135,16 +134,28 @@ pub(crate) fn checked(
     answer: &RawValue,
 ) -> Result<Box<RawValue>, AnswerError> {
     let wrong = || AnswerError::new(key, AnswerFault::WrongKind(ask.kind()));
-    match ask {
-        InputRequest::Elicit(elicit) => {
-            let given: ElicitResult = read(answer).ok_or_else(wrong)?;
-            raw(&checked_elicit(key, elicit, given)?).ok_or_else(wrong)
+    match ask.known() {
+        Ok(KnownAsk::Form { requested_schema, .. }) => {
+            let mut given: ElicitResult = read(answer).ok_or_else(wrong)?;
+            let content = given.content.take();
+            if given.action == Action::Accept {
+                // > Clients **SHOULD** validate all responses against the provided schema
+                given.content = Some(checked_form(key, requested_schema, &content.unwrap_or_default())?);
+            }
+            raw(&given).ok_or_else(wrong)
         }
-        InputRequest::CreateMessage(_) => {
+        Ok(KnownAsk::Url { .. }) => {
+            let mut given: ElicitResult = read(answer).ok_or_else(wrong)?;
+            // > For URL mode: The `content` field is omitted
+            // > The `content` field is typically omitted
+            given.content = None;
+            raw(&given).ok_or_else(wrong)
+        }
+        Ok(KnownAsk::Sampling(_)) => {
             read::<CreateMessageResult>(answer).ok_or_else(wrong)?;
             Ok(answer.to_owned())
         }
-        InputRequest::ListRoots { .. } => {
+        Ok(KnownAsk::Roots) => {
             let given: ListRootsResult = read(answer).ok_or_else(wrong)?;
             // > The URI identifying the root. This *must* start with `file://` for now.
             if given.roots.iter().any(|root| !root.uri.starts_with("file://")) {
@@ -153,29 +164,11 @@ pub(crate) fn checked(
             Ok(answer.to_owned())
         }
         // Only the server knows the shape of the answer. Every result is an object.
-        InputRequest::Unknown(_) => {
+        Err(_) => {
             read::<Map<String, Value>>(answer).ok_or_else(wrong)?;
             Ok(answer.to_owned())
         }
-        _ => Err(wrong()),
     }
-}
-
-fn checked_elicit(
-    key: &str,
-    ask: &ElicitRequest,
-    mut given: ElicitResult,
-) -> Result<ElicitResult, AnswerError> {
-    given.content = match (ask, given.action) {
-        // > Clients **SHOULD** validate all responses against the provided schema
-        (ElicitRequest::Form { requested_schema, .. }, Action::Accept) => {
-            Some(checked_form(key, requested_schema, &given.content.unwrap_or_default())?)
-        }
-        // > For URL mode: The `content` field is omitted
-        // > The `content` field is typically omitted
-        _ => None,
-    };
-    Ok(given)
 }
 
 /// Refuses the consent to a URL that is neither `http` nor `https`.
@@ -186,7 +179,7 @@ pub(crate) fn refuse_other_schemes(
     ask: &InputRequest,
     answer: &impl Serialize,
 ) -> Result<(), AnswerError> {
-    let InputRequest::Elicit(ElicitRequest::Url { url, .. }) = ask else { return Ok(()) };
+    let Ok(KnownAsk::Url { url, .. }) = ask.known() else { return Ok(()) };
     let given = raw(answer).and_then(|answer| read::<ElicitResult>(&answer));
     let agrees = given.is_some_and(|given| given.action == Action::Accept);
     if agrees && show_url(url).is_err() {

@@ -1,7 +1,7 @@
 //! The reasons why an ask has no answer.
 
 use crate::asks::{answers::AnswerError, callbacks::CallbackError};
-use antiphon_wire::{AskKind, escaped};
+use antiphon_wire::{AskKind, KnownKind, escaped};
 use std::{error::Error as StdError, fmt};
 
 /// The reason why an ask of the server was not answered. It ends the call.
@@ -122,12 +122,12 @@ impl fmt::Display for AskFault {
 
 /// The name of this kind of ask in the specification, and the callback to attach.
 fn not_supported(kind: AskKind) -> (&'static str, &'static str) {
-    match kind {
-        AskKind::Form => ("Elicitation", "`on_elicit` or `on_elicit_form`"),
-        AskKind::Url => ("Elicitation", "`on_elicit` or `on_elicit_url`"),
-        AskKind::Sampling => ("Sampling", "`on_sample`"),
-        AskKind::Roots => ("List roots", "`on_roots`"),
-        _ => ("This kind of ask", "a callback"),
+    match kind.known() {
+        Some(KnownKind::Form) => ("Elicitation", "`on_elicit` or `on_elicit_form`"),
+        Some(KnownKind::Url) => ("Elicitation", "`on_elicit` or `on_elicit_url`"),
+        Some(KnownKind::Sampling) => ("Sampling", "`on_sample`"),
+        Some(KnownKind::Roots) => ("List roots", "`on_roots`"),
+        None => ("This kind of ask", "a callback"),
     }
 }
 

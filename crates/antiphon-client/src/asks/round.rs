@@ -1,7 +1,7 @@
 //! One round of asks with the answers so far.
 
 use crate::asks::answers::{AnswerError, AnswerFault, checked};
-use antiphon_wire::{ElicitResult, InputRequest, InputRequests, InputResponses};
+use antiphon_wire::{ElicitResult, InputRequest, InputRequests, InputResponses, KnownAsk};
 use serde::Serialize;
 
 /// The asks of one round in the server's order, and the answers so far. Every answer in it was checked against its ask.
@@ -51,11 +51,16 @@ impl AskRound {
 
     /// Sets the answer to a form or a URL that the person declined or cancelled.
     pub(crate) fn refuse(&mut self, key: &str, answer: &ElicitResult) -> Result<(), AnswerError> {
-        match self.ask(key)? {
-            InputRequest::Elicit(_) => self.answer(key, answer),
+        let ask = self.ask(key)?;
+        let can_decline = match ask.known() {
+            Ok(KnownAsk::Form { .. } | KnownAsk::Url { .. }) => true,
+            Ok(KnownAsk::Sampling(_) | KnownAsk::Roots) => false,
             // An elicitation of an unknown mode has the same three actions.
-            InputRequest::Unknown(ask) if ask.mode().is_some() => self.answer(key, answer),
-            other => Err(AnswerError::new(key, AnswerFault::CannotDecline(other.kind()))),
+            Err(unknown) => unknown.mode().is_some(),
+        };
+        match can_decline {
+            true => self.answer(key, answer),
+            false => Err(AnswerError::new(key, AnswerFault::CannotDecline(ask.kind()))),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     transport::IncomingRequest,
 };
 use antiphon_wire::{
-    AskKind, AskSupport, ElicitRequest, ErrorCode, ErrorObject, InputRequest, RequestId, elicitation_id_of,
+    AskSupport, ElicitRequest, ErrorCode, ErrorObject, InputRequest, KnownKind, RequestId, elicitation_id_of,
     escaped, method, write_error, write_result,
 };
 use futures_util::{
@@ -210,13 +210,15 @@ impl Shared {
             Err(fault) => {
                 // The reason is for the caller, not for the server.
                 let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
-                let error = match kind {
+                let error = match kind.known() {
                     _ if matches!(fault, AskFault::Url { .. }) => ErrorObject::invalid_params(
                         "The URL of the question must be a valid http or https URL",
                     ),
-                    AskKind::Sampling => ErrorObject::new(REJECTED, "User rejected sampling request"),
-                    AskKind::Roots => internal("The roots could not be listed"),
-                    _ => internal("The question could not be answered"),
+                    Some(KnownKind::Sampling) => ErrorObject::new(REJECTED, "User rejected sampling request"),
+                    Some(KnownKind::Roots) => internal("The roots could not be listed"),
+                    Some(KnownKind::Form | KnownKind::Url) | None => {
+                        internal("The question could not be answered")
+                    }
                 };
                 (Some(write_error(Some(&request.id), &error)), Some(fault))
             }
@@ -245,17 +247,18 @@ fn not_supported(ask: &InputRequest, declared: AskSupport) -> Option<ErrorObject
     if declared.covers(needs) {
         return None;
     }
-    let (what, is_there) = match ask.kind() {
-        AskKind::Form | AskKind::Url => ("Elicitation", declared.form || declared.url),
-        AskKind::Sampling => ("Sampling", declared.sampling),
-        AskKind::Roots => ("List roots", false),
-        _ => ("This ask", false),
+    let kind = ask.kind().known();
+    let (what, is_there) = match kind {
+        Some(KnownKind::Form | KnownKind::Url) => ("Elicitation", declared.form || declared.url),
+        Some(KnownKind::Sampling) => ("Sampling", declared.sampling),
+        Some(KnownKind::Roots) => ("List roots", false),
+        None => ("This ask", false),
     };
-    let part = match ask.kind() {
-        AskKind::Form if is_there => " of forms",
-        AskKind::Url if is_there => " of URLs",
-        AskKind::Sampling if is_there => " with tools",
-        _ => "",
+    let part = match kind.filter(|_| is_there) {
+        Some(KnownKind::Form) => " of forms",
+        Some(KnownKind::Url) => " of URLs",
+        Some(KnownKind::Sampling) => " with tools",
+        Some(KnownKind::Roots) | None => "",
     };
     let code = if is_there { ErrorCode::INVALID_PARAMS } else { ErrorCode::METHOD_NOT_FOUND };
     Some(ErrorObject::new(code, format!("{what}{part} not supported")))

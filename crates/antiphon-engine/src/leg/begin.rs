@@ -60,7 +60,7 @@ impl Leg {
         let mut leg = Box::write(place, Self::begin(setup));
         let Setup { now, in_task, writes_ahead, anchor, refuse_step, .. } = leg.setup;
         let has_refused = record.stored.as_ref().is_some_and(|stored| stored.has_refused_step());
-        leg.call = Some(call);
+        leg.call(|| Ok(call));
         leg.steps = Steps::of(refuse_step && !has_refused);
         leg.replay = Replay::of(record.entries, record.stored, writes_ahead);
         leg.memory = HandlerMemory::of(record.notes, record.state);
