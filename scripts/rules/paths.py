@@ -26,6 +26,8 @@ MEDIA = re.compile(r"(application|text|image|audio)/[\w.+*-]+")
 # Names of others, which no source here has: crates and formats that lost, parts of other SDKs, words of the specification.
 FOREIGN = {
     "aws", "ConnectionClosed",
+    # Functions of rmcp.
+    "notify_tool_list_changed", "with_allowed_hosts", "with_allowed_origins",
     # Settings of Redis, PostgreSQL and PgBouncer.
     "everysec", "synchronous_standby_names", "wal_writer_delay", "max_prepared_statements", "ignore_startup_parameters",
 }

@@ -1,22 +1,24 @@
-//! A guide to tools that ask, in fifteen chapters. All examples are compiled, and most are run.
+//! A guide to tools that ask, in seventeen chapters. All examples are compiled.
 //!
 //! | chapter | question |
 //! |---|---|
 //! | [`replay`] | what does `await` mean if the server stores nothing between two requests? |
 //! | [`steps`] | which code can run twice, and which cannot? |
+//! | [`stores`] | what does a store of calls add, and which one? |
 //! | [`mistakes`] | what does each common mistake look like? |
-//! | [`forms`] | what can a form ask, and what happens to an invalid answer? |
-//! | [`cannot_ask`] | what if the client cannot ask? |
+//! | [`forms`] | what can a form ask, and what if the client cannot ask? |
 //! | [`urls`] | what must the page behind a URL do? |
 //! | [`by_hand`] | what is my duty if a handler returns its questions? |
 //! | [`macros`] | which attributes exist, and what is a resolver? |
 //! | [`testing`] | how do I test a tool that asks? |
-//! | [`migrating`] | how do I port code from another SDK? |
+//! | [`migrating`] | how do I port code from rmcp or Python? |
+//! | [`clients`] | how does a program call servers, and answer them? |
+//! | [`subscriptions`] | how do changes reach the clients? |
+//! | [`tasks`] | how does a call go on while nobody is connected? |
 //! | [`auth`] | who is calling, and what may they do? |
 //! | [`eras`] | how are clients of the 2025 revisions served? |
-//! | [`browsers`] | how does a web page use a server, and how is it mounted in a router? |
-//! | [`fleets`] | how do I upgrade and stop instances while calls are open? |
-//! | [`tasks`] | how does a call go on while nobody is connected? |
+//! | [`fleets`] | how do I run, upgrade and stop several instances? |
+//! | [`operations`] | how do I mount a server, and watch it? |
 //!
 //! Words: a *call* is one logical tools/call, prompts/get or resources/read, from its first request to its final result. A
 //! *leg* is one request of a call. Statements about tools also apply to prompts and resources.
@@ -27,14 +29,14 @@ pub mod replay {}
 #[doc = include_str!("steps.md")]
 pub mod steps {}
 
+#[doc = include_str!("stores.md")]
+pub mod stores {}
+
 #[doc = include_str!("mistakes.md")]
 pub mod mistakes {}
 
 #[doc = include_str!("forms.md")]
 pub mod forms {}
-
-#[doc = include_str!("cannot_ask.md")]
-pub mod cannot_ask {}
 
 #[doc = include_str!("urls.md")]
 pub mod urls {}
@@ -51,6 +53,15 @@ pub mod testing {}
 #[doc = include_str!("migrating.md")]
 pub mod migrating {}
 
+#[doc = include_str!("clients.md")]
+pub mod clients {}
+
+#[doc = include_str!("subscriptions.md")]
+pub mod subscriptions {}
+
+#[doc = include_str!("tasks.md")]
+pub mod tasks {}
+
 #[doc = include_str!("auth.md")]
 pub mod auth {}
 
@@ -59,11 +70,10 @@ pub mod auth {}
 #[doc = include_str!("eras.md")]
 pub mod eras {}
 
-#[doc = include_str!("browsers.md")]
-pub mod browsers {}
-
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}
 
-#[doc = include_str!("tasks.md")]
-pub mod tasks {}
+// `scripts/house log-events` compares the list with the sources.
+#[doc = include_str!("operations.md")]
+#[doc = include_str!("log_events.md")]
+pub mod operations {}

@@ -1,4 +1,4 @@
-//! The operations of the store that a leg costs: the table in docs/stores.md.
+//! The operations of the store that a leg costs: the section "Cost" of docs/stores.md.
 
 use super::*;
 use antiphon::{server::Winner, testing::store_contract::FaultyStore};

@@ -98,7 +98,7 @@ impl HttpOptions {
 
     /// Allows web pages of this origin, such as `https://app.example.com`, to send requests and to read the responses:
     /// browsers get the headers of CORS. By default only pages of loopback hosts, and of the hosts of
-    /// [`allow_host`](Self::allow_host), can use the endpoint. `*` and `null` are no origins: they are ignored with a warning. The chapter `browsers` of the guide has the details.
+    /// [`allow_host`](Self::allow_host), can use the endpoint. `*` and `null` are no origins: they are ignored with a warning. The chapter `operations` of the guide has the details.
     #[must_use]
     pub fn allow_origin(mut self, origin: &str) -> Self {
         if !self.origins.add(origin) {
