@@ -6,7 +6,7 @@ use antiphon::{
     server::{Ctx, Winner},
 };
 use futures_util::{
-    StreamExt as _,
+    FutureExt as _, StreamExt as _,
     stream::{self, FuturesUnordered, Stream},
 };
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+use tokio::sync::Notify;
 
 /// The arguments of a call.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -95,7 +96,8 @@ impl Run<'_> {
     /// | `s`, `l`, `q`, `c` | a step, a slow step, a question, a checkpoint |
     /// | `t` | the place at which a call becomes a task |
     /// | `j`, `b` | two steps at once, two questions at once |
-    /// | `p`, `i` | a question beside a step, the step behind a wait that is no step |
+    /// | `p` | a question beside a step |
+    /// | `i` | a question beside a step, and beside a step behind a lookup, which is slow once the step has acted |
     /// | `w`, `r` | a question against a step, two steps against one that ends first; then an effect of the winner |
     /// | `f`, `u` | steps behind waits, in a `FuturesUnordered` and in `buffer_unordered`; an effect of the first one that ends |
     /// | `h` | a step beside a checkpoint that ends the leg |
@@ -122,8 +124,13 @@ impl Run<'_> {
                 answers.push(answer?);
             }
             b'i' => {
-                let (answer, done) = tokio::join!(run.ask("q", number), run.behind_wait("i", number));
-                done?;
+                let is_answered = Notify::new();
+                let (answer, done, looked_up) = tokio::join!(
+                    run.ask("q", number).inspect(|_| is_answered.notify_one()),
+                    run.step("p", number, LONG * 3),
+                    run.behind_lookup("i", number, &is_answered)
+                );
+                done.and(looked_up)?;
                 answers.push(answer?);
             }
             b'w' | b'r' => run.race(part, number, answers).await?,
@@ -223,6 +230,17 @@ impl Run<'_> {
         self.wait(number as usize + choice * 3).await;
         self.step(name, number, MIDDLE).await?;
         Ok(choice)
+    }
+
+    /// Runs a step behind a wait that is no step. Once the step has acted, the wait is longer than the grace of a leg, unless the
+    /// question beside it is answered: a run after a crash ends its leg before it reaches what the run before has stored.
+    async fn behind_lookup(&self, name: &'static str, number: u32, is_answered: &Notify) -> Result<()> {
+        let effects =
+            self.ledger.read(self.call).map_err(|_| Error::user_facing("the ledger cannot be read"))?;
+        if effects.iter().any(|effect| effect.step == format!("{name}{number}")) {
+            let _ = tokio::time::timeout(LONG * 4, is_answered.notified()).await;
+        }
+        self.step(name, number, SHORT).await
     }
 
     async fn ask_behind_wait(&self, number: u32) -> Result<String> {

@@ -19,7 +19,7 @@ pub(crate) fn plan(random: &mut Random) -> String {
         let between = ["s", "j", "w", "c", "r", "ss", "f", "h", "u", ""];
         plan.push_str(between[usize::try_from(random.below(10)).unwrap_or_default()]);
         plan.push(
-            ['b', 'b', 'i', 'q', 'q', 'q', 'q', 'q'][usize::try_from(random.below(8)).unwrap_or_default()],
+            ['b', 'b', 'i', 'i', 'i', 'q', 'q', 'q'][usize::try_from(random.below(8)).unwrap_or_default()],
         );
     }
     // The effect behind the last answer. One in ten takes longer than the lease.
@@ -34,7 +34,8 @@ pub(crate) fn steps(plan: &str) -> impl Iterator<Item = String> {
         let names = match part {
             'j' | 'f' => vec!['j', 'k'],
             'u' => vec!['j', 'k', 'l'],
-            's' | 'l' | 'p' | 'i' | 'h' | 'o' | 'm' => vec![part],
+            'i' => vec!['p', 'i'],
+            's' | 'l' | 'p' | 'h' | 'o' | 'm' => vec![part],
             _ => Vec::new(),
         };
         names.into_iter().map(move |name| format!("{name}{number}"))

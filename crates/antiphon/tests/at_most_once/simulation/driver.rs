@@ -6,7 +6,7 @@ use super::{
     process::{Fault, Process, ProcessStore},
     random::Random,
 };
-use antiphon::server::ClaimOptions;
+use antiphon::server::{Caller, ClaimOptions, TaskOptions};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -70,9 +70,10 @@ impl Driver {
         let clock = StoreClock::from_fn(move || {
             Micros::new(1_800_000_000_000_000 + added.now().get()).after(begin.elapsed())
         });
+        let level = random.one_of(&Level::ALL);
         let mut driver = Self {
-            level: random.one_of(&Level::ALL),
-            plan: plan(&mut random),
+            level,
+            plan: plan(&mut random, level != Level::SingleUse && !without_store),
             random,
             ledger: Ledger::default(),
             received: Vec::new(),
@@ -110,6 +111,7 @@ impl Driver {
             let store = ProcessStore { process: Arc::clone(&process), store: Arc::clone(&self.store) };
             let builder = builder
                 .claim_options(ClaimOptions::default().lease(LEASE).wait_timeout(Duration::from_secs(5)))
+                .task_options(TaskOptions::default().lease(LEASE))
                 .store(Arc::new(store));
             if self.level == Level::SingleUse { builder.single_use(true) } else { builder.write_ahead(true) }
         };
@@ -138,6 +140,7 @@ impl Driver {
                     state = reply["result"]["requestState"].as_str().map(str::to_owned);
                     answers = if self.plan == FORGETFUL { declines(&reply) } else { answers_to(&reply, "a") };
                 }
+                Reaction::Task(id) => return self.end = self.follow(&id).await,
                 Reaction::Complete => return self.end = End::Complete,
                 Reaction::Unknown => return self.end = End::Unknown,
                 Reaction::Diverged => return self.end = End::Diverged,
@@ -150,6 +153,39 @@ impl Driver {
                 Reaction::Other => return self.end = End::None(reply.to_string()),
             }
         }
+    }
+
+    /// Follows a task to its end, and answers its questions.
+    async fn follow(&mut self, id: &str) -> End {
+        let mut last = Value::Null;
+        for _ in 0..10 * MOST {
+            self.deliveries += 1;
+            self.change_clock();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let Some(reply) = self.request("tasks/get", json!({ "taskId": id })).await else { continue };
+            let task = &reply["result"];
+            match (task["status"].as_str(), task["error"]["data"]["reason"].as_str()) {
+                (Some("completed"), _) => return End::Complete,
+                (_, Some("outcome_unknown")) => return End::Unknown,
+                (_, Some("flow_diverged")) => return End::Diverged,
+                (Some("failed"), _) => break,
+                _ => {}
+            }
+            let answers = answers_to(&reply, "a");
+            if answers.is_object() {
+                self.request("tasks/update", json!({"taskId": id, "inputResponses": answers})).await;
+            }
+            last = reply;
+        }
+        End::None(last.to_string())
+    }
+
+    /// Sends another request to one instance. Returns `None` if no reply came in time.
+    async fn request(&mut self, method: &str, params: Value) -> Option<Value> {
+        let at = self.random.below(self.fleet.len());
+        let reply = timeout(PATIENCE, send_request(&self.fleet[at].server, method, params)).await.ok();
+        self.replace_dead().await;
+        reply
     }
 
     /// Sends a leg to one instance. Returns `None` if no reply came in time.
@@ -226,10 +262,27 @@ impl Driver {
     }
 }
 
+/// Sends a leg.
 async fn send(server: &Server, state: &Option<String>, answers: &Value) -> Value {
-    let mut call = ToolCall::new(json!({}));
-    call.state.clone_from(state);
-    call.leg(server, answers.clone()).await
+    let mut params = json!({"name": "t", "arguments": {}});
+    if let Some(state) = state {
+        params["requestState"] = state.as_str().into();
+    }
+    if !answers.is_null() {
+        params["inputResponses"] = answers.clone();
+    }
+    send_request(server, "tools/call", params).await
+}
+
+/// Sends a request of a client that follows tasks.
+async fn send_request(server: &Server, method: &str, mut params: Value) -> Value {
+    let capabilities =
+        json!({"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+    params["_meta"] =
+        common::with(&common::meta(), json!({"io.modelcontextprotocol/clientCapabilities": capabilities}));
+    let message = common::request(1, method, params).to_string();
+    let reply = server.respond(message.as_bytes(), &Caller::default()).await.expect("a request has a reply");
+    serde_json::from_slice(&reply.body).expect("a reply is JSON")
 }
 
 /// Returns an accepted answer to each question of a round.
@@ -270,6 +323,7 @@ fn other(answers: &Value) -> Value {
 enum Reaction {
     Asked,
     Complete,
+    Task(String),
     Unknown,
     Diverged,
     Used,
@@ -282,6 +336,9 @@ impl Reaction {
         match (reply["result"]["resultType"].as_str(), reason(reply)) {
             (Some("input_required"), _) => Self::Asked,
             (Some("complete"), _) if reply["result"]["isError"] != true => Self::Complete,
+            (Some("task"), _) => {
+                Self::Task(reply["result"]["taskId"].as_str().unwrap_or_default().to_owned())
+            }
             (_, "outcome_unknown") => Self::Unknown,
             (_, "flow_diverged") => Self::Diverged,
             (_, "used") => Self::Used,

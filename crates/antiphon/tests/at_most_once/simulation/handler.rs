@@ -1,7 +1,7 @@
 //! The handler of a random call: it follows a plan.
 
 use super::{super::*, process::Process, random::Random};
-use antiphon::server::Winner;
+use antiphon::server::{TaskMode, Winner};
 use futures_util::{
     StreamExt as _,
     stream::{self, FuturesUnordered, Stream},
@@ -49,20 +49,25 @@ impl Ledger {
 /// The plan of a handler that does not ask again what was declined: its call has to end as `flow_diverged`.
 pub(super) const FORGETFUL: &str = "n";
 
-/// Returns the parts of a call, one letter each: see [`Run::part`].
-pub(super) fn plan(random: &mut Random) -> String {
+/// Returns the parts of a call, one letter each: see [`Run::part`]. At some place it may become a task.
+pub(super) fn plan(random: &mut Random, may_be_task: bool) -> String {
     if random.percent(4) {
         return FORGETFUL.to_owned();
     }
     let length = 1 + random.below(5);
     let parts = ['s', 's', 'q', 'q', 'j', 'b', 'c', 'w', 'r', 'r', 'f', 'u', 'p', 'h'];
-    (0..length).map(|_| random.one_of(&parts)).collect()
+    let mut plan: String = (0..length).map(|_| random.one_of(&parts)).collect();
+    if may_be_task && random.percent(25) {
+        // Behind its first leg: a first request that is sent again is another call.
+        plan.insert(1 + random.below(length), 'm');
+    }
+    plan
 }
 
 /// Returns the steps that have ended when the call has.
 pub(super) fn steps(plan: &str) -> Vec<String> {
     let names = |part| match part {
-        's' | 'p' | 'h' => "s",
+        's' | 'p' | 'h' | 'm' => "s",
         'j' | 'f' => "jk",
         'u' => "jkl",
         _ => "",
@@ -81,11 +86,13 @@ pub(super) const CHOICES: [&str; 3] = ["A", "B", "C"];
 
 /// Returns the tool `t` of this process.
 pub(super) fn planned(plan: String, level: Level, ledger: Ledger, process: Arc<Process>) -> Tool {
+    let is_task = plan.contains('m');
     let tool = tool(move |ctx| {
         let (plan, ledger, process) = (plan.clone(), ledger.clone(), Arc::clone(&process));
         async move { Run { ctx, level, ledger, process }.follow(&plan).await }.boxed()
     });
-    tool.rerun_after_crash(level == Level::Rerun)
+    let mode = if is_task { TaskMode::Optional } else { TaskMode::Never };
+    tool.rerun_after_crash(level == Level::Rerun).task(mode)
 }
 
 /// One run of the handler.
@@ -115,6 +122,7 @@ impl Run<'_> {
     /// | `f`, `u` | steps in a `FuturesUnordered` and in `buffer_unordered`, each behind a wait that is no step; an effect of the first that ends |
     /// | `p` | a question beside a step that is behind a wait |
     /// | `h` | a step beside a checkpoint that ends the leg |
+    /// | `m` | the place at which a call becomes a task, beside a step that is behind a wait |
     /// | `n` | a question that is asked on the first leg alone, and a step |
     async fn part(&self, part: u8, number: u32, answers: &mut String) -> Result<()> {
         match part {
@@ -174,6 +182,12 @@ impl Run<'_> {
             b'h' => {
                 let checkpoint = self.ctx.checkpoint().nth(number).now();
                 tokio::join!(self.step("s", number), checkpoint).0?;
+            }
+            b'm' => {
+                let (ended, becomes) =
+                    tokio::join!(self.behind_wait(("s", ""), number), self.ctx.into_task());
+                becomes?;
+                ended?;
             }
             b'n' => {
                 if self.ctx.leg() < 2 {

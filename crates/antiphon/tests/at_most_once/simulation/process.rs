@@ -1,8 +1,9 @@
 //! One process of the fleet: it may die, or pause for a time, at each of its events.
 
 use antiphon::store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreFuture,
-    StoreReach, Swept,
+    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, NewTask, Owner, RunnerId,
+    StepRecord, StoreFuture, StoreReach, Swept, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits,
+    TaskRow, TaskSent, TaskStore, TaskSummary, TaskUpdate,
 };
 use std::{
     future::pending,
@@ -142,6 +143,74 @@ impl CallStore for ProcessStore {
 
     fn sweep(&self, limit: usize) -> StoreFuture<'_, Swept> {
         self.store.sweep(limit)
+    }
+
+    fn reach(&self) -> StoreReach {
+        StoreReach::Fleet
+    }
+
+    fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
+        let calls = Self { process: Arc::clone(&self.process), store: Arc::clone(&self.store) };
+        Some(Arc::new(ProcessTasks { calls, tasks: self.store.tasks()? }))
+    }
+}
+
+/// The tasks of a [`ProcessStore`].
+#[derive(Debug)]
+struct ProcessTasks {
+    calls: ProcessStore,
+    tasks: Arc<dyn TaskStore>,
+}
+
+impl TaskStore for ProcessTasks {
+    fn create<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated> {
+        self.calls.run(self.tasks.create(task, limits))
+    }
+
+    fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>> {
+        self.tasks.load(task)
+    }
+
+    fn send<'a>(
+        &'a self,
+        task: TaskKey,
+        message: &'a [u8],
+        limits: &'a TaskLimits,
+    ) -> StoreFuture<'a, TaskSent> {
+        self.calls.run(self.tasks.send(task, message, limits))
+    }
+
+    fn claim(&self, task: TaskKey, runner: RunnerId, lease: Duration) -> StoreFuture<'_, TaskClaim> {
+        self.calls.run(self.tasks.claim(task, runner, lease))
+    }
+
+    fn renew<'a>(&'a self, fence: &'a TaskFence, lease: Duration) -> StoreFuture<'a, ()> {
+        self.calls.run(self.tasks.renew(fence, lease))
+    }
+
+    fn update<'a>(&'a self, fence: &'a TaskFence, update: &'a TaskUpdate) -> StoreFuture<'a, ()> {
+        self.calls.run(self.tasks.update(fence, update))
+    }
+
+    fn due(&self, limit: usize) -> StoreFuture<'_, Vec<TaskKey>> {
+        self.tasks.due(limit)
+    }
+
+    fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>> {
+        self.tasks.list(limit)
+    }
+
+    fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<TaskKey>> {
+        self.tasks.list_of_owner(owner, after, limit)
+    }
+
+    fn sweep(&self, limit: usize) -> StoreFuture<'_, usize> {
+        self.tasks.sweep(limit)
     }
 
     fn reach(&self) -> StoreReach {

@@ -54,7 +54,10 @@ fn replies(received: &[Received], broken: &mut Vec<String>) {
     for Received { state, answers, reply } in received {
         // A first request that is sent again begins another call.
         if let (Some(state), true) = (state, reply["result"].is_object()) {
-            let result = (answers.to_string(), reply["result"].to_string());
+            // A task goes on meanwhile.
+            let id = &reply["result"]["taskId"];
+            let result = if id.is_string() { id } else { &reply["result"] };
+            let result = (answers.to_string(), result.to_string());
             results.entry(state).or_default().insert(result);
         }
     }
