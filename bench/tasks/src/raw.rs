@@ -57,7 +57,7 @@ impl Raw {
             return Err("the row is held".into());
         };
         let taken = row.messages.last().map_or(0, |message| message.number);
-        let update = |next| TaskUpdate::new(row.snapshot.clone(), next).with_taken(taken);
+        let update = |next| TaskUpdate::new(row.snapshot.to_vec(), next).with_taken(taken);
         self.tasks.update(&fence, &update(TaskNext::Runs).with_lease_kept(true)).await?;
         self.tasks.update(&fence, &update(TaskNext::Final(HOUR))).await?;
         Ok(())

@@ -84,7 +84,13 @@ fn guess(schema: &FormSchema, name: &str, text: &str) -> Value {
         Value::String(_) => false,
         Value::Null => !types.contains(&"string".into()),
     };
-    json.filter(|value| types.is_empty() || fits(value)).unwrap_or_else(|| text.into())
+    match json.filter(|value| types.is_empty() || fits(value)) {
+        Some(value) => value,
+        None if types.contains(&"array".into()) && !types.contains(&"string".into()) => {
+            list(text).map_or_else(|_| text.into(), Value::from)
+        }
+        None => text.into(),
+    }
 }
 
 /// Returns the types of a property, with those of its alternatives.
@@ -118,6 +124,9 @@ mod tests {
             "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "either": {"type": ["string", "integer"]},
             "any": {},
+            "titled": {"type": "array", "items": {"type": "string", "oneOf": [{"const": "a", "title": "A"}]}},
+            "free": {"type": ["array", "null"], "items": {"type": "string"}},
+            "mixed": {"type": ["array", "string"]},
         }}))
         .unwrap();
         for (name, text, expected) in [
@@ -143,6 +152,11 @@ mod tests {
             ("either", "true", Ok(json!("true"))),
             ("any", "{\"a\": 1}", Ok(json!({"a": 1}))),
             ("any", "words", Ok(json!("words"))),
+            ("titled", "a", Ok(json!(["a"]))),
+            ("titled", "[\"a\"]", Ok(json!(["a"]))),
+            ("free", "a, b", Ok(json!(["a", "b"]))),
+            ("free", "null", Ok(json!(null))),
+            ("mixed", "a, b", Ok(json!("a, b"))),
         ] {
             let field = schema.fields().iter().find(|field| field.name == name).unwrap();
             assert_eq!(parse(&schema, field, text), expected.map_err(String::from), "{name}={text}");

@@ -6,6 +6,7 @@ pub(crate) mod program;
 pub(crate) mod state;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::future::StoreFuture;
@@ -201,8 +202,8 @@ pub enum TaskSent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskRow {
-    /// The snapshot.
-    pub snapshot: Vec<u8>,
+    /// The snapshot. A store in memory shares it, so that a look at a large task costs no more than one at a small task.
+    pub snapshot: Arc<[u8]>,
     /// The messages in the queue, in the order of their arrival.
     pub messages: Vec<TaskMessage>,
     /// A number that grows with each change of the snapshot or of the queue.
@@ -216,7 +217,7 @@ pub struct TaskRow {
 impl TaskRow {
     /// Returns a row without messages, which is neither final nor held: for authors of stores, who set the other fields.
     #[must_use]
-    pub fn new(snapshot: impl Into<Vec<u8>>, version: u64) -> Self {
+    pub fn new(snapshot: impl Into<Arc<[u8]>>, version: u64) -> Self {
         Self { snapshot: snapshot.into(), messages: Vec::new(), version, is_final: false, is_held: false }
     }
 }

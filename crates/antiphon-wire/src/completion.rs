@@ -2,6 +2,7 @@
 
 use crate::{
     Meta,
+    lenient::or_default,
     members::{Object, object, optional_object, optional_whole},
     tag::Complete,
 };
@@ -146,7 +147,7 @@ impl CompletionContext {
 #[non_exhaustive]
 pub struct CompleteResult {
     /// The result type: always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The suggestions.
     pub completion: Completion,

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 #[non_exhaustive]
 pub struct DiscoverResult {
     /// The result type: always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The protocol versions that the server supports.
     pub supported_versions: Vec<ProtocolVersion>,

@@ -1,12 +1,14 @@
 //! Reading of messages that are not quite those of the specification. A client reads them so; nothing is written so.
 //!
-//! Each rule has one place. A rule changes no name, identifier, key or URI, because these go back to the peer.
+//! Each rule has one place. A rule changes no name, identifier, key, URI or choice (`enum`, `const`), because these go back to the
+//! peer.
 //!
 //! | rule | place | peers that need it |
 //! |---|---|---|
 //! | half of a surrogate pair in a text is U+FFFD | [`repaired`] | JavaScript servers that cut a text with `slice`: OpenClaw, technocore-chat |
 //! | an entry of a list that does not decode is left out | [`page`] | servers with one bad tool, seen with Claude Code, mastra, neuro-san and the MCP server of GitLab |
-//! | `null` for an optional array or object is absent | `or_default` | .NET and Java: data-api-builder, OpenLiberty, aj-mcp; the MCP server of Roblox Studio |
+//! | `null` for a `result` beside an `error` or a `method`, and for the `id` of a notification, is absent | [`parse`] | .NET and Python, with one type for all messages |
+//! | `null` for an optional array or object, a list or `resultType` is absent | `or_default` | .NET and Java: data-api-builder, OpenLiberty, aj-mcp; the MCP server of Roblox Studio |
 //! | `[]` for an object without members | [`parse`] for `params` and `result`; `optional_object_or_empty`, `members_or_empty`, `capabilities` | PHP: aiquila, bricks-mcp, novamira, the MCP schema for PHP |
 //! | annotations and icons that do not decode are left out | `annotations`, `icons` | PHP (`[]`), texts in the place of booleans |
 //! | `sizes` of an icon as one text | `sizes` | servers of the drafts before 2025-11-25, GitHub Copilot's command line |
@@ -23,13 +25,14 @@ pub(crate) use members::{
     annotations, capabilities, icons, members_or_empty, optional_object_or_empty, or_default, sizes,
 };
 pub use surrogates::repaired;
+pub(crate) use surrogates::{all_replaced, has_half};
 
 use crate::{Incoming, Unreadable};
 
 /// Reads one message of a server. Call [`repaired`] before.
 ///
-/// Other than [`Incoming::parse`], the function accepts `[]` for `params` and for a result without members, and the id of a
-/// response as a float.
+/// Other than [`Incoming::parse`], the function accepts `[]` for `params` and for a result without members, `null` for a `result`
+/// beside an `error` or a `method` and for the id of a notification, and the id of a response as a float.
 ///
 /// # Errors
 /// The same as those of [`Incoming::parse`].

@@ -110,6 +110,13 @@ impl<'a> Incoming<'a> {
         if is_lenient {
             envelope.params = envelope.params.filter(|params| !is_empty_array(params));
             envelope.result = envelope.result.map(object_or_empty);
+            // Programs that write each member of one type write `null` for those that a message does not have.
+            if envelope.error.is_some() || envelope.method.is_some() {
+                envelope.result = envelope.result.filter(|result| result.get() != "null");
+            }
+            if envelope.method.is_some() {
+                envelope.id = envelope.id.filter(|id| id.get() != "null");
+            }
         }
         let id = read_id(&envelope, is_lenient)?;
         if envelope.jsonrpc.is_none_or(|raw| serde_json::from_str::<JsonRpc>(raw.get()).is_err()) {

@@ -269,6 +269,20 @@ impl Outcome<CallToolResult> {
     }
 }
 
+impl CallToolResult {
+    /// Reads a final result of a tool, such as that of a task, as that of a call is read.
+    ///
+    /// # Errors
+    /// Returns an [`OutcomeFault`] that describes the fault of the result. A result that is not final is one.
+    pub fn read_final(result: &RawValue) -> Result<Self, OutcomeFault> {
+        match Outcome::read_tool(result)? {
+            Outcome::Complete(result) => Ok(result),
+            Outcome::InputRequired(_) => Err(OutcomeFault::UnknownResultType("input_required".to_owned())),
+            Outcome::Task(_) => Err(OutcomeFault::UnknownResultType("task".to_owned())),
+        }
+    }
+}
+
 impl fmt::Debug for InputRequiredResult {
     /// Formats the value without state, arguments and answers, which do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -88,9 +88,10 @@ impl PromptArgument {
 #[non_exhaustive]
 pub struct ListPromptsResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The prompts of this page.
+    #[serde(deserialize_with = "or_default")]
     pub prompts: Vec<Prompt>,
     /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +159,7 @@ impl GetPromptParams {
 #[non_exhaustive]
 pub struct GetPromptResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The purpose of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -136,9 +136,10 @@ impl ResourceTemplate {
 #[non_exhaustive]
 pub struct ListResourcesResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The resources of this page.
+    #[serde(deserialize_with = "or_default")]
     pub resources: Vec<Resource>,
     /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,9 +179,10 @@ impl ListResourcesResult {
 #[non_exhaustive]
 pub struct ListResourceTemplatesResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The templates of this page.
+    #[serde(deserialize_with = "or_default")]
     pub resource_templates: Vec<ResourceTemplate>,
     /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,7 +247,7 @@ impl ReadResourceParams {
 #[non_exhaustive]
 pub struct ReadResourceResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The contents. A directory, for example, has several.
     pub contents: Vec<ResourceContents>,

@@ -1,6 +1,6 @@
 //! Subscriptions: the request `subscriptions/listen`, its acknowledgement, its notifications and its result.
 
-use crate::{Meta, RequestId, tag::Complete};
+use crate::{Meta, RequestId, lenient::or_default, tag::Complete};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -127,7 +127,7 @@ impl AcknowledgedParams {
 #[non_exhaustive]
 pub struct ListenResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The metadata (`_meta`), which holds the id of the subscription.
     #[serde(rename = "_meta", default)]

@@ -2,7 +2,7 @@
 
 use crate::{
     CacheScope, ContentBlock, Icon, InputResponses, Meta, TaskMetadata, TaskSupport, Ttl,
-    lenient::{annotations, icons, or_default},
+    lenient::{all_replaced, annotations, icons, or_default},
     members::present,
     tag::Complete,
 };
@@ -35,11 +35,13 @@ impl JsonSchema {
         self.0.get()
     }
 
-    /// Returns the schema as a JSON value, or null if the text of a peer is no [`Value`], although it is JSON.
+    /// Returns the schema as a JSON value, or null if the text of a peer is no [`Value`], although it is JSON. Half of a surrogate
+    /// pair, which the [text](Self::text) keeps in names and choices, is U+FFFD in the value.
     pub fn to_value(&self) -> Value {
-        // A raw value is JSON by construction. One that nests too deeply, or has half of a surrogate pair or a number beyond
-        // the range of `f64`, cannot be read.
-        serde_json::from_str(self.0.get()).unwrap_or_default()
+        // A raw value is JSON by construction. One that nests too deeply, or has a number beyond the range of `f64`, cannot be read.
+        serde_json::from_str(self.text())
+            .or_else(|_| serde_json::from_slice(&all_replaced(self.text())))
+            .unwrap_or_default()
     }
 }
 
@@ -170,9 +172,10 @@ impl PageParams {
 #[non_exhaustive]
 pub struct ListToolsResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The tools of this page.
+    #[serde(deserialize_with = "or_default")]
     pub tools: Vec<Tool>,
     /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,7 +246,7 @@ impl CallToolParams {
 #[non_exhaustive]
 pub struct CallToolResult {
     /// The result type, always `complete`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The result, as content blocks.
     #[serde(default, deserialize_with = "or_default")]

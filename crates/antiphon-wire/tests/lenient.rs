@@ -1,12 +1,12 @@
 //! Messages that are not quite those of the specification, as peers write them.
 
 use antiphon_wire::{
-    CallToolResult, ContentBlock, DiscoverResult, FormSchema, Implementation, Incoming, InputRequest,
-    ListPromptsResult, ListResourcesResult, ListToolsResult, Outcome, Prompt, RequestId, Resource,
-    ResourceTemplate, Tool, lenient,
+    CallToolResult, ContentBlock, DiscoverResult, FormField, FormSchema, Implementation, Incoming,
+    InputRequest, ListPromptsResult, ListResourcesResult, ListToolsResult, Outcome, Prompt, RequestId,
+    Resource, ResourceTemplate, Tool, lenient,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 #[test]
 fn half_of_a_surrogate_pair_in_a_text() {
@@ -31,6 +31,24 @@ fn half_of_a_surrogate_pair_in_a_text() {
         (r#"{"n\u0061me":"\ud83d"}"#, ""),
         (r#"{"id":"\ud83d","uri":"\ud83d","requestState":"\ud83d"}"#, ""),
         (r#"{"required":["a","\ud83d"]}"#, ""),
+        // Choices, whose titles are texts.
+        (
+            r#"{"enum":["a","\ud83d"],"enumNames":["A","\ud83d"]}"#,
+            r#"{"enum":["a","\ud83d"],"enumNames":["A","\ufffd"]}"#,
+        ),
+        (
+            r#"{"oneOf":[{"const":"\ud83d","title":"\ud83d"}]}"#,
+            r#"{"oneOf":[{"const":"\ud83d","title":"\ufffd"}]}"#,
+        ),
+        (
+            r#"{"items":{"enum":["\ud83d"]},"default":["\ud83d"]}"#,
+            r#"{"items":{"enum":["\ud83d"]},"default":["\ufffd"]}"#,
+        ),
+        (r#"{"properties":{"enum":{"title":"\ud83d"}}}"#, r#"{"properties":{"enum":{"title":"\ufffd"}}}"#),
+        (
+            r#"{"structuredContent":{"enum":["\ud83d"],"const":"\ud83d"}}"#,
+            r#"{"structuredContent":{"enum":["\ufffd"],"const":"\ufffd"}}"#,
+        ),
         (r#"{"_meta":{"progressToken":"\ud83d","a/b":{"taskId":"\ud83d"}}}"#, ""),
         (
             r#"{"properties":{"default":{"required":["\ud83d"],"default":"\ud83d"}}}"#,
@@ -60,6 +78,44 @@ fn half_of_a_surrogate_pair_in_a_text() {
     assert_eq!(*lenient::repaired(deep.as_bytes()), *deep.as_bytes());
 }
 
+#[test]
+fn half_of_a_surrogate_pair_in_a_choice() {
+    let read = |property: &str| {
+        let form = format!(r#"{{"type":"object","properties":{{"size":{property}}}}}"#);
+        let repaired = lenient::repaired(form.as_bytes()).into_owned();
+        serde_json::from_slice::<FormSchema>(&repaired).map_err(|fault| fault.to_string())
+    };
+    for refused in [
+        r#"{"type":"string","enum":["a","b\ud83d"]}"#,
+        r#"{"type":"string","enum":["a","b\ud83d"],"enumNames":["A","B"],"default":"b\ud83d"}"#,
+        r#"{"type":"string","oneOf":[{"const":"a","title":"A"},{"const":"\udc00b","title":"B"}]}"#,
+        r#"{"type":"array","items":{"type":"string","enum":["a","b\ud83d"]}}"#,
+        r#"{"type":"array","items":{"anyOf":[{"const":"b\ud83d","title":"B"}]}}"#,
+    ] {
+        let fault = read(refused).unwrap_err();
+        assert!(fault.contains("field `size`: a choice has half of a surrogate pair"), "{refused}: {fault}");
+    }
+    // Texts, which people see, and defaults, which are choices only if they are among them.
+    for (text, default) in [
+        (r#"{"type":"string","enum":["a"],"enumNames":["\ud83d"]}"#, json!(null)),
+        (r#"{"type":"string","oneOf":[{"const":"a","title":"\ud83d"}]}"#, json!(null)),
+        (r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"\ud83d"}]}}"#, json!(null)),
+        (r#"{"type":"string","default":"b\ud83d"}"#, json!("b\u{fffd}")),
+    ] {
+        let form = read(text).unwrap();
+        assert_eq!(json!(form.fields()[0].default_value()), default, "{text}");
+    }
+    let foreign = read(r#"{"type":"string","enum":["a"],"default":"b\ud83d"}"#).unwrap();
+    assert!(foreign.check(Map::new()).is_err(), "nobody chose it");
+
+    // The schema of a tool keeps its text. Its value is for reading.
+    let tool = r#"{"name":"t","inputSchema":{"properties":{"a":{"enum":["\ud83d","x"],"title":"\ud83d"}}}}"#;
+    let tool: Tool = serde_json::from_slice(&lenient::repaired(tool.as_bytes())).unwrap();
+    assert_eq!(tool.input_schema.text(), r#"{"properties":{"a":{"enum":["\ud83d","x"],"title":"\ufffd"}}}"#);
+    let value = json!({"properties": {"a": {"enum": ["\u{fffd}", "x"], "title": "\u{fffd}"}}});
+    assert_eq!(tool.input_schema.to_value(), value);
+}
+
 /// Reads the text as a `T`, and writes it again.
 fn written<T: DeserializeOwned + Serialize>(text: &str) -> Value {
     let read: T = serde_json::from_str(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
@@ -84,9 +140,43 @@ fn null_for_an_optional_array_or_object() {
     assert!(called.content.is_empty());
     let form = r#"{"type":"object","properties":{"a":{"type":"string"}},"required":null}"#;
     assert_eq!(serde_json::from_str::<FormSchema>(form).unwrap().fields().len(), 1);
+    let form = r#"{"type":"object","properties":{
+        "one":{"type":"string","title":null,"oneOf":null,"enum":["a"],"enumNames":null,"default":null,"format":null},
+        "titled":{"type":"string","oneOf":[{"const":"a","title":null}],"enum":null},
+        "many":{"type":"array","items":{"type":"string","anyOf":null,"enum":["a"]},"minItems":null},
+        "text":{"type":"string","enum":null,"oneOf":null,"minLength":null,"x":null},
+        "size":{"type":"integer","minimum":null,"enum":null}
+    }}"#;
+    let form: FormSchema = serde_json::from_str(form).unwrap();
+    let fields = [
+        FormField::one("one", ["a"]),
+        FormField::one("titled", ["a"]),
+        FormField::many("many", ["a"]),
+        FormField::text("text"),
+        FormField::integer("size"),
+    ];
+    assert_eq!(form.fields(), fields.map(FormField::optional));
+    assert_eq!(form.beyond_subset(), None);
     let list: ListToolsResult =
         serde_json::from_str(r#"{"tools":[],"ttlMs":null,"cacheScope":null,"nextCursor":null}"#).unwrap();
     assert_eq!(list, ListToolsResult::new(Vec::new()));
+    for (list, expected) in [
+        (r#"{"resultType":null,"tools":null}"#, json!(ListToolsResult::new(Vec::new()))),
+        (r#"{"resultType":"complete","tools":null}"#, json!(ListToolsResult::new(Vec::new()))),
+    ] {
+        assert_eq!(written::<ListToolsResult>(list), expected);
+    }
+    assert_eq!(written::<ListPromptsResult>(r#"{"prompts":null,"resultType":null}"#)["prompts"], json!([]));
+    assert_eq!(written::<ListResourcesResult>(r#"{"resources":null}"#)["resources"], json!([]));
+    // A list that is missing is no list.
+    assert!(serde_json::from_str::<ListToolsResult>("{}").is_err());
+    let nulls = r#"{"resultType":null,"content":[],"structuredContent":null,"isError":null,"_meta":null,"requestState":null,"inputRequests":null,"task":null}"#;
+    let read = Outcome::<CallToolResult>::read_tool(serde_json::from_str(nulls).unwrap()).unwrap();
+    assert!(matches!(read, Outcome::Complete(result) if !result.failed()));
+    for other in ["3", "\"input_required\"", "\"x\""] {
+        let list = format!(r#"{{"resultType":{other},"tools":[]}}"#);
+        assert!(serde_json::from_str::<ListToolsResult>(&list).is_err(), "{list}");
+    }
 }
 
 #[test]
@@ -134,6 +224,57 @@ fn an_empty_array_for_params_and_for_a_result() {
         if message.contains("params") {
             assert!(Incoming::parse(message.as_bytes()).is_err(), "{message}");
         }
+    }
+}
+
+/// One type for all messages, each of whose members is written.
+#[test]
+fn null_for_a_member_that_a_message_does_not_have() {
+    for (message, expected, is_strict) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":null,"params":null,"result":{"a":1},"error":null}"#,
+            r#"1 {"a":1}"#,
+            true,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":null,"params":null,"result":null,"error":{"code":-1,"message":"m","data":null}}"#,
+            "1 m (-1)",
+            false,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"result":null,"error":{"code":-1,"message":"m"}}"#,
+            "none m (-1)",
+            false,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"m","params":null,"result":null,"error":null}"#,
+            "request m",
+            false,
+        ),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"m","params":null}"#, "m none", false),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"m","params":{"a":1},"error":null}"#, r#"m {"a":1}"#, false),
+        // Both, and neither.
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-1,"message":"m"}}"#, "", false),
+        (r#"{"jsonrpc":"2.0","id":2,"method":"m","result":{}}"#, "", false),
+        (r#"{"jsonrpc":"2.0","id":2,"method":"m","error":{}}"#, "", false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#, "1 null", true),
+        (r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, "", false),
+    ] {
+        let read = lenient::parse(message.as_bytes()).ok().map(|message| match message {
+            Incoming::Response(response) => {
+                let id = response.id.map_or("none".to_owned(), |id| json!(id).to_string());
+                match response.outcome {
+                    Ok(result) => format!("{id} {}", result.get()),
+                    Err(error) => format!("{id} {error}"),
+                }
+            }
+            Incoming::Request(request) => format!("request {}", request.method),
+            Incoming::Notification(notification) => {
+                format!("{} {}", notification.method, shown(notification.params))
+            }
+        });
+        assert_eq!(read.unwrap_or_default(), expected, "{message}");
+        assert_eq!(Incoming::parse(message.as_bytes()).is_ok(), is_strict, "{message}");
     }
 }
 

@@ -46,7 +46,7 @@ fn the_result_type_decides() {
         (r#"{"resultType":"","content":[]}"#, r#"fault: the result has the unknown resultType """#),
         (r#"{"resultType":"Complete","content":[]}"#, "fault: the result has the unknown resultType"),
         (r#"{"resultType":3,"content":[]}"#, "malformed"),
-        (r#"{"resultType":null,"content":[]}"#, "malformed"),
+        (r#"{"resultType":null,"content":[]}"#, "complete 0"),
         (r#"{"resultType":"complete","resultType":"input_required","requestState":"s"}"#, "malformed"),
         (r#"{"content":[],"inputRequests":{}}"#, "fault: the result has inputRequests but is not"),
         (r#"{"inputRequests":{"a":{"method":"roots/list"}}}"#, "fault: the result has inputRequests"),

@@ -31,7 +31,7 @@ pub(super) async fn task(command: TaskCommand, log: Option<fn(&str)>) -> Result<
                 if json {
                     outcome::print_result_json(&state)
                 } else {
-                    print(&state)
+                    print(&state)?
                 }
                 Ok(Exit::Done)
             });
@@ -175,8 +175,9 @@ fn read_handle(file: &str) -> Result<TaskHandle, Failure> {
     })
 }
 
-/// Prints the state of a task for a person.
-fn print(state: &DetailedTask) {
+/// Prints the state of a task for a person. A result that is none of a tool is printed as it is, and is a failure, as it is at the end
+/// of a call.
+fn print(state: &DetailedTask) -> Result<(), Failure> {
     let message = state.task.status_message.as_deref().map(|text| format!(": {}", sanitize::line(text)));
     console::out(&format!("{}{}", state.task.status, message.unwrap_or_default()));
     match &state.detail {
@@ -186,10 +187,15 @@ fn print(state: &DetailedTask) {
                 console::out(&format!("asks {}: {}", sanitize::line(key), ask::summary(ask)));
             }
         }
-        TaskDetail::Result(result) => match serde_json::from_str::<CallToolResult>(result.get()) {
+        TaskDetail::Result(result) => match CallToolResult::read_final(result) {
             Ok(result) => outcome::print_tool_result(result),
-            Err(_) => console::out_json(result.get()),
+            Err(fault) => {
+                console::out_json(result.get());
+                let fault = format!("the task has no result of a tool: {fault}");
+                return Err(Failure::protocol("invalid_result", fault));
+            }
         },
         TaskDetail::Error(error) => console::out(&sanitize::line(&error.to_string())),
     }
+    Ok(())
 }

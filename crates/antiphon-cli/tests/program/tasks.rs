@@ -279,6 +279,32 @@ fn the_state_of_a_task_is_printed() {
     }
 }
 
+/// `call`, `task watch` and `task get` read the result of a task in the same way.
+#[test]
+fn a_task_whose_result_is_none_of_a_tool_fails() {
+    for (result, fault) in [
+        (json!({}), "neither `content` nor `structuredContent`"),
+        (json!({"isError": false}), "neither `content` nor `structuredContent`"),
+        (json!({"requestState": "s"}), "the form of an older draft"),
+        (json!({"resultType": "input_required", "requestState": "s"}), ""),
+        (json!({"content": 3}), "the result is malformed"),
+    ] {
+        let server = TaskServer::start(&[with(state("completed"), json!({"result": result}))]);
+        for words in [&["call", "render"][..], &["task", "watch", ID]] {
+            server.run(words).fails(4, fault);
+        }
+        // What the server has sent is printed.
+        let got = server.run(&["task", "get", ID]);
+        got.ends(4, &result.to_string());
+        assert!(got.stderr.contains(fault), "{got:?}");
+        // A script reads what the server said.
+        let got = server.run(&["task", "get", ID, "--json"]);
+        assert_eq!((got.code, &got.json()["result"]["result"]), (0, &result), "{got:?}");
+    }
+    let empty = with(state("completed"), json!({"result": {"content": []}}));
+    TaskServer::start(&[empty]).run(&["task", "get", ID]).ends(0, "completed");
+}
+
 /// The rows of a store, as a server leaves them: the clock of its writes is two hours behind.
 async fn store(file: &std::path::Path) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - Duration::from_secs(7260);

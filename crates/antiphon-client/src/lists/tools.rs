@@ -11,7 +11,7 @@ use antiphon_wire::{
     CallToolResult, ForeignText, JsonSchema, ListToolsResult, TaskSupport, Tool, escaped,
     header::params::ParamHeaders, method,
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -98,6 +98,10 @@ impl Output {
         let compiled = self.compiled(tool)?;
         match &result.structured_content {
             None => Some("it has no structuredContent".into()),
+            // In PHP, an empty array is also an object without members.
+            Some(Value::Array(none)) if none.is_empty() => compiled
+                .faults(&Value::Array(Vec::new()))
+                .filter(|_| compiled.faults(&Value::Object(Map::new())).is_some()),
             Some(content) => compiled.faults(content),
         }
     }

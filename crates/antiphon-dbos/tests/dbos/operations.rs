@@ -17,7 +17,7 @@ async fn a_task_is_gone_after_its_time() {
     let engine = connect(&server, DbosOptions::default()).await;
     let (limits, new) = (TaskLimits::default(), task(Some(Duration::from_secs(60))));
     assert_eq!(engine.start(&new, &limits).await.unwrap(), TaskCreated::First);
-    assert_eq!(engine.get(new.task).await.unwrap().unwrap().snapshot, new.snapshot);
+    assert_eq!(*engine.get(new.task).await.unwrap().unwrap().snapshot, *new.snapshot);
     server
         .execute("UPDATE antiphon_tasks.antiphon_tasks_1 SET expires_at = now() - interval '1 second'")
         .await;

@@ -60,7 +60,7 @@ impl Instance {
         loop {
             let row = self.engine.get(task).await.unwrap().unwrap();
             if row.is_final {
-                assert_eq!(row.snapshot, b"done");
+                assert_eq!(*row.snapshot, *b"done");
                 return;
             }
             sleep(Duration::from_millis(20)).await;

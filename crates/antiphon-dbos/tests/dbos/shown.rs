@@ -71,7 +71,7 @@ impl Instance {
     }
 
     async fn until_shown(&self, text: &str) {
-        while self.engine.get(TASK).await.unwrap().unwrap().snapshot != text.as_bytes() {
+        while *self.engine.get(TASK).await.unwrap().unwrap().snapshot != *text.as_bytes() {
             sleep(Duration::from_millis(10)).await;
         }
     }

@@ -139,7 +139,7 @@ impl InputRequired {
     /// Ends the call with the error -32042 in a session of 2025-11-25, instead of keeping the call open: the client
     /// opens these URLs and calls again from the beginning, without answers and without state. It suits a handler that
     /// learns from its own records that the work behind the URL is finished. All asks must be URLs. On other versions
-    /// this setting has no effect.
+    /// this setting has no effect, nor after a completed step, which a call from the beginning would repeat.
     ///
     /// > Servers **MAY** return a `URLElicitationRequiredError` (code `-32042`) when a request cannot be processed until one
     /// > or more URL mode elicitations are completed.

@@ -53,7 +53,9 @@ impl SessionPacing {
             sleep(AFTER_A_FAULT).await;
             return Ok(LegInput { record: Some(Box::new(record)), responses: None });
         };
+        // A call from the beginning would repeat completed steps.
         if by_hand.urls_first
+            && steps_done.is_empty()
             && let Some(refusal) = urls_required(admitted, pushed, &round.requests, &ids)?
         {
             return Err(refusal);

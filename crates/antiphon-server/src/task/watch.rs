@@ -13,6 +13,7 @@ use antiphon_store::{TaskKey, TaskRow};
 use antiphon_wire::DetailedTask;
 use serde::Serialize;
 use std::{
+    collections::HashSet,
     hash::{BuildHasher as _, Hasher, RandomState},
     io,
     sync::Arc,
@@ -20,6 +21,7 @@ use std::{
 };
 use tokio::{
     sync::broadcast::{self, error::RecvError},
+    task::yield_now,
     time::sleep,
 };
 
@@ -49,6 +51,9 @@ impl Changes {
 
 /// The pause after which a subscription tries again to send a task, if the budget has no rest.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The number of tasks that a subscription looks at before other tasks of the runtime go on.
+const TASKS_AT_ONCE: usize = 16;
 
 /// The tasks that a subscription watches. It holds digests of what was sent, and the task that was sent last is in the
 /// [budget](crate::RequestBudget) until it was read.
@@ -84,12 +89,13 @@ impl TaskWatch {
         let Some(tasks) = &server.tasks else { return Ok(None) };
         // Before the first look, so that no change is missed.
         let changes = tasks.changes();
-        let (mut watched, mut known) = (Vec::new(), Vec::new());
-        for text in ids {
-            let Some(key) = id::parse(text) else { continue };
-            if known.contains(text) {
-                continue;
+        let (mut watched, mut known, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for (number, text) in ids.iter().enumerate() {
+            // A store in memory never waits.
+            if number % TASKS_AT_ONCE == TASKS_AT_ONCE - 1 {
+                yield_now().await;
             }
+            let Some(key) = id::parse(text).filter(|key| seen.insert(*key)) else { continue };
             let Some((row, _)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
             watched.push(Watched { key, sent: None, bytes: bytes_of(&row), is_due: true });
             known.push(text.clone());
@@ -123,9 +129,14 @@ impl TaskWatch {
         server: &Arc<Runtime>,
         tasks: &Tasks,
     ) -> Result<Option<(u32, DetailedTask)>, BudgetExhausted> {
+        let mut looked_at = 0;
         for (number, watched) in (0..).zip(&mut self.watched) {
             if !watched.is_due {
                 continue;
+            }
+            looked_at += 1;
+            if looked_at % TASKS_AT_ONCE == 0 {
+                yield_now().await;
             }
             let reserve = |bytes| server.request_budget.reserve_message(self.account, bytes);
             // The row has this length, unless it has changed.

@@ -70,7 +70,7 @@ async fn run_claimed(engine: &Shared, program: &dyn TaskProgram, key: TaskKey, a
             return;
         }
     };
-    let mut run = Run { engine, program, key, fence, snapshot: row.snapshot, active };
+    let mut run = Run { engine, program, key, fence, snapshot: row.snapshot.to_vec(), active };
     tokio::select! {
         biased;
         () = run.go(row.messages) => {}

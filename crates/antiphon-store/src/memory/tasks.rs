@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::ready;
 use std::ops::Bound;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::check;
@@ -62,7 +62,7 @@ struct Usage {
 struct Row {
     state: RowState,
     owner: Owner,
-    snapshot: Vec<u8>,
+    snapshot: Arc<[u8]>,
     messages: VecDeque<TaskMessage>,
 }
 
@@ -142,7 +142,7 @@ impl MemoryTasks {
             let row = Row {
                 state: RowState::new(now, new.ttl),
                 owner: new.owner,
-                snapshot: new.snapshot.clone(),
+                snapshot: Arc::from(&*new.snapshot),
                 messages: VecDeque::new(),
             };
             self.check_room("create", table, new.owner, row.bytes())?;
@@ -231,7 +231,7 @@ impl MemoryTasks {
                 let has_messages = row.messages.iter().any(|message| message.number > update.taken);
                 row.state.update(fence.number(), update, has_messages, now)?;
                 row.messages.retain(|message| message.number > update.taken && !row.state.is_final());
-                row.snapshot.clone_from(&update.snapshot);
+                row.snapshot = Arc::from(&*update.snapshot);
                 Ok::<(), crate::task::state::Lost>(())
             })
         });
@@ -276,7 +276,7 @@ impl Row {
 
     fn to_row(&self, now: Micros) -> TaskRow {
         TaskRow {
-            snapshot: self.snapshot.clone(),
+            snapshot: Arc::clone(&self.snapshot),
             messages: self.messages.iter().cloned().collect(),
             version: self.state.version,
             is_final: self.state.is_final(),

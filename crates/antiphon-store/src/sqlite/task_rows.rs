@@ -191,7 +191,7 @@ impl Rows<'_> {
             snapshot: self
                 .connection()
                 .prepare_cached(statements::SNAPSHOT)?
-                .query_row(params![task.as_bytes()], |row| row.get(0))?,
+                .query_row(params![task.as_bytes()], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?,
             version: state.version,
             is_final: state.is_final(),
             is_held: state.is_held(self.now()),

@@ -67,7 +67,7 @@ async fn a_file_of_version_1_is_migrated() {
         assert_eq!(store.load(call).await.unwrap(), std::slice::from_ref(&step));
         assert_eq!(store.get(blob).await.unwrap(), Some(b"blob".to_vec()));
         let row = store.tasks().unwrap().load(new.task).await.unwrap();
-        assert_eq!(row.map(|row| row.snapshot), Some(new.snapshot.clone()));
+        assert_eq!(row.map(|row| row.snapshot.to_vec()), Some(new.snapshot.clone()));
     }
 }
 

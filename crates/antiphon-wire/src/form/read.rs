@@ -2,7 +2,7 @@
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
 use crate::{
-    lenient::{optional_object_or_empty, or_default},
+    lenient::{has_half, optional_object_or_empty, or_default},
     members::{Members, Object, whole},
 };
 use serde::Deserialize;
@@ -64,8 +64,12 @@ const KNOWN: [&str; 15] = [
 ];
 
 fn field(name: String, required: bool, property: &RawValue) -> Result<(FormField, Option<String>), String> {
-    let members: Map<String, Value> =
-        serde_json::from_str(property.get()).map_err(|fault| format!("field `{name}`: {fault}"))?;
+    let mut members: Map<String, Value> = serde_json::from_str(property.get()).map_err(|fault| {
+        // An answer could not have the choice as the server wrote it.
+        let half = if has_half(property.get()) { "a choice has half of a surrogate pair: " } else { "" };
+        format!("field `{name}`: {half}{fault}")
+    })?;
+    members.retain(|_, keyword| !keyword.is_null());
     let text = |key: &str| members.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind = kind(&members);
     let beyond = if kind == FieldKind::Other {
@@ -142,7 +146,8 @@ fn single_choices(members: &Map<String, Value>) -> Option<Vec<Choice>> {
 }
 
 fn item_choices(items: &Value) -> Option<Vec<Choice>> {
-    match (items.get("anyOf"), items.get("enum")) {
+    let keyword = |name: &str| items.get(name).filter(|keyword| !keyword.is_null());
+    match (keyword("anyOf"), keyword("enum")) {
         (Some(titled), _) => titled_choices(titled),
         (None, Some(values)) => {
             Some(strings(values)?.into_iter().map(|value| Choice { value, title: None }).collect())

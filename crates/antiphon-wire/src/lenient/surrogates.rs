@@ -4,12 +4,14 @@ use crate::MAX_DEPTH;
 use std::borrow::Cow;
 
 /// The members whose strings go back to the peer, or name something. They are never changed.
-const IDENTIFIERS: [&[u8]; 19] = [
+const IDENTIFIERS: [&[u8]; 21] = [
     b"$anchor",
     b"$id",
     b"$ref",
+    b"const",
     b"cursor",
     b"elicitationId",
+    b"enum",
     b"id",
     b"method",
     b"name",
@@ -35,7 +37,7 @@ const CHUNK: usize = 512;
 
 /// Returns the message with U+FFFD in the place of each escape that is half of a surrogate pair, as JavaScript's
 /// `JSON.stringify` writes a text that was cut in the middle of such a pair. Names of members, and the values of members such as
-/// `name`, `uri` and `requestState`, stay as they are: serde refuses them.
+/// `name`, `uri`, `requestState` and `enum`, stay as they are: serde refuses them.
 ///
 /// A message without such an escape is returned unchanged, after one search.
 pub fn repaired(message: &[u8]) -> Cow<'_, [u8]> {
@@ -43,6 +45,19 @@ pub fn repaired(message: &[u8]) -> Cow<'_, [u8]> {
         Some(_) => repair(message).map_or(Cow::Borrowed(message), Cow::Owned),
         None => Cow::Borrowed(message),
     }
+}
+
+/// Returns JSON text with U+FFFD in the place of each such escape, also in names and identifiers: for a reader that sends nothing of
+/// it back.
+pub(crate) fn all_replaced(text: &str) -> Vec<u8> {
+    let mut replaced = text.as_bytes().to_vec();
+    replace_halves(&mut replaced, 0, text.len());
+    replaced
+}
+
+/// Returns `true` if JSON text has such an escape.
+pub(crate) fn has_half(text: &str) -> bool {
+    next_half(text.as_bytes(), 0, text.len()).is_some()
 }
 
 /// An open array or object.

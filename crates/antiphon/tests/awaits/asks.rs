@@ -140,3 +140,43 @@ async fn a_race_has_the_same_winner_on_every_leg() {
     assert_eq!(result_text(&talk.through(&server, &answers).await), "here true");
     assert_eq!(talk.rounds, [["confirm"]]);
 }
+
+/// In `ctx.branch`, `?` converts each error in a block of its own, whatever awaits the blocks together.
+#[tokio::test]
+async fn the_error_of_a_branch_is_inferred() {
+    async fn foreign() -> std::io::Result<&'static str> {
+        Ok("7")
+    }
+    async fn text(text: &str) -> std::result::Result<u32, String> {
+        text.parse().map_err(|_| format!("{text} is no number"))
+    }
+    let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+        let numbers = ["1", "2"].map(|number| ctx.branch(async move { Ok(number.parse::<u32>()?) }));
+        let (place, number) = tokio::join!(
+            ctx.branch(async {
+                let place: Place = ctx.elicit("Where?").await?;
+                Ok(format!("{} {}", place.region, foreign().await?))
+            }),
+            ctx.branch(async { Ok(foreign().await?.parse::<u32>()?) }),
+        );
+        let numbers = ctx.join_all(numbers).await.into_iter().collect::<Result<Vec<_>>>()?;
+        let (three, four) = tokio::try_join!(
+            ctx.branch(async { Ok(text("3").await?) }),
+            ctx.branch(async {
+                Ok(ctx.step("four", async |_| Ok(foreign().await?.len() as u32 + 3)).await?)
+            }),
+        )?;
+        let race = (
+            ctx.branch(async { Ok("x".parse::<u32>()?) }),
+            ctx.branch(async { Ok(ctx.elicit::<Place>("And then?").key("then").await?.region) }),
+        );
+        let first = match ctx.select("race", race).await {
+            Winner::A(number) => number.map_or("no number".to_owned(), |number| number.to_string()),
+            Winner::B(region) => region?,
+        };
+        Ok(format!("{} {} {numbers:?} {three} {four} {first}", place?, number?))
+    }));
+    let answers = json!({"place": accept(json!({"region": "eu"}))});
+    let reply = ToolCall::new(json!({})).through(&server, &answers).await;
+    assert_eq!(result_text(&reply), "eu 7 7 [1, 2] 3 4 no number");
+}

@@ -1,7 +1,7 @@
 //! URLs asked with `await`: the reference in them, the page behind them, and the wait for what happens there.
 
 use crate::common::tool_call::*;
-use crate::common::*;
+use crate::common::{log::take_log, *};
 use antiphon::{
     Clock, Form, Result,
     seal::{Codec, CodecError, Principal},
@@ -590,32 +590,46 @@ async fn what_is_asked_about_something_else_is_looked_at_anew() {
 
 #[tokio::test]
 async fn only_https_and_the_loopback_interface() {
-    let check = async |url: &'static str, goes_out: bool| {
+    let check = async |url: &'static str, fault: &str| {
         let server = server(tool(move |ctx, _| {
             Box::pin(async move {
-                ctx.elicit_url("Pay.", |_| url.to_owned()).await?;
+                // A finished text.
+                let url = format!("{url}{}", "");
+                ctx.elicit_url("Pay.", move |_| url).await?;
                 Ok("paid".to_owned())
             })
         }));
+        take_log();
         let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
-        if goes_out {
+        if fault.is_empty() {
             assert_eq!(asked(&reply, "url"), &json!({"mode": "url", "message": "Pay.", "url": url}));
         } else {
             assert_eq!(reply["error"], json!({"code": -32603, "message": "Internal error"}), "{url}");
+            let log = take_log();
+            assert!(log.contains(fault), "{url}: {log}");
         }
     };
-    check("https://page.example/pay", true).await;
-    check("http://localhost:8000/pay", true).await;
-    check("http://127.0.0.1/pay", true).await;
-    check("http://[::1]:80/pay", true).await;
-    check("http://page.example/pay", false).await;
-    check("http://localhost.page.example/pay", false).await;
-    check("ftp://page.example/pay", false).await;
-    check("javascript:alert(1)", false).await;
-    check("/pay", false).await;
-    check("https://page.example/pay here", false).await;
-    check("https://ann:secret@page.example/pay", false).await;
-    check("http://localhost@page.example/pay", false).await;
+    check("https://page.example/pay", "").await;
+    check("http://localhost:8000/pay", "").await;
+    check("http://127.0.0.1/pay", "").await;
+    check("http://[::1]:80/pay", "").await;
+    for scheme in ["http://page.example/pay", "http://localhost.page.example/pay", "ftp://page.example/pay"] {
+        check(scheme, "https://, or http:// on the loopback interface").await;
+    }
+    for text in [
+        "javascript:alert(1)",
+        "https:///pay",
+        "/pay",
+        "pay",
+        "page.example/pay",
+        "",
+        "https://page.example/pay here",
+    ] {
+        check(text, "not a URL").await;
+    }
+    for secret in ["https://ann:secret@page.example/pay", "http://localhost@page.example/pay"] {
+        check(secret, "must not hold a user name or a password").await;
+    }
 }
 
 #[tokio::test]

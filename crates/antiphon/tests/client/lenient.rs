@@ -51,6 +51,10 @@ async fn half_of_a_surrogate_pair_costs_no_message() {
             r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"input_required","requestState":"\ud83d"}}"#,
             Err("the server's answer is invalid"),
         ),
+        (
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"b":{"type":"string","enum":["x","\ud83d"]}}}}}}}}"#,
+            Err("field `b`: a choice has half of a surrogate pair"),
+        ),
     ] {
         match (call(answer).await, expected) {
             (Ok(content), Ok(text)) => assert!(content.contains(text), "{answer}: {content}"),

@@ -279,6 +279,29 @@ async fn a_schema_that_changed_is_the_one_that_counts() {
     }
 }
 
+/// A server in PHP writes an object without members as an array.
+#[tokio::test]
+async fn an_empty_array_fits_where_an_empty_object_does() {
+    for (schema, content, expected) in [
+        (json!({"type": "object"}), json!([]), Ok(())),
+        (json!({"type": "object", "properties": {"a": {}}}), json!([]), Ok(())),
+        (json!({"type": "array"}), json!([]), Ok(())),
+        (json!({"type": "object", "required": ["a"]}), json!([]), Err(())),
+        (json!({"type": "object"}), json!([1]), Err(())),
+        (json!({"type": "array", "minItems": 1}), json!([]), Err(())),
+    ] {
+        let fake = Fake::script([
+            list(&[typed(schema.clone())]),
+            structured(Some(content.clone())),
+            list(&[typed(schema.clone())]),
+        ]);
+        let client = fake.client(builder());
+        client.list_tools().await.unwrap();
+        let called = client.call_tool("t", ()).await;
+        assert_eq!(called.is_ok(), expected.is_ok(), "{schema} {content}: {called:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_output_schema_that_cannot_be_used_blocks_no_call() {
     for schema in [

@@ -587,6 +587,59 @@ async fn an_error_that_both_eras_know() {
     assert_eq!(played.short(), ["POST tools/call", "POST server/discover", "POST tools/call"]);
 }
 
+/// The first request of all wishes for a task of the draft, and is refused: the era is detected, and the call is sent without the
+/// wish.
+#[tokio::test]
+async fn a_first_call_whose_wish_for_a_task_is_refused() {
+    let modern = |status: u16| {
+        ScriptedHttpServer::new(move |heard| match heard.method() {
+            "server/discover" => {
+                let found = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
+                ScriptedReply::json(200, result(&heard.body["id"], found))
+            }
+            _ if heard.body["params"].get("task").is_some() => {
+                ScriptedReply::json(status, error(&heard.body["id"], -32601, Value::Null))
+            }
+            _ => ScriptedReply::json(200, done(&heard.body["id"])),
+        })
+    };
+    let call = async |played: &ScriptedHttpServer, era: Era, requests: &[&str]| {
+        let client = played.client(builder().draft_tasks(true));
+        for _ in 0..2 {
+            assert_eq!(soon(client.call_tool("t", ())).await.unwrap().first_text(), Some("done"));
+        }
+        assert_eq!(client.era(), Some(era));
+        let calls: Vec<String> = played
+            .short()
+            .into_iter()
+            .filter(|sent| !sent.contains("notifications") && sent != "GET")
+            .collect();
+        assert_eq!(calls, requests);
+    };
+    const CALL: &str = "POST tools/call";
+    for status in [200, 400, 404] {
+        let requests = [CALL, "POST server/discover", CALL, CALL, CALL];
+        call(&modern(status).await, Era::Modern, &requests).await;
+    }
+    // A server of sessions refuses the first request because of its revision.
+    for status in [200, 400, 404] {
+        let played = ScriptedHttpServer::new(move |heard| {
+            let is_modern = heard.header("mcp-protocol-version") == Some("2026-07-28");
+            match (heard.verb.as_str(), heard.method()) {
+                ("POST", "tools/call") if is_modern => {
+                    ScriptedReply::json(status, error(&heard.body["id"], -32601, Value::Null))
+                }
+                ("POST", "tools/call") if heard.body["params"].get("task").is_none() => {
+                    ScriptedReply::json(200, done(&heard.body["id"]))
+                }
+                _ => handshake(heard, "s-1").unwrap_or(ScriptedReply::empty(405)),
+            }
+        });
+        let requests = [CALL, "POST server/discover", "POST initialize", CALL, CALL];
+        call(&played.await, Era::Legacy, &requests).await;
+    }
+}
+
 #[tokio::test]
 async fn a_callback_that_fails_ends_the_call_whatever_the_server_makes_of_it() {
     let call = ParkedRequest::default();

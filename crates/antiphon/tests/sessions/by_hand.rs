@@ -2,7 +2,7 @@
 
 use super::asks::{accept, built, call, patiently, text, tool};
 use crate::common::{
-    session::{InSession, everything},
+    session::{InSession, everything, plain},
     *,
 };
 use antiphon::{
@@ -217,6 +217,73 @@ async fn urls_first() {
         (&error["code"], &error["message"]),
         (&json!(-32600), &json!("URL elicitation not supported"))
     );
+}
+
+/// After a step, no client is told to call from the beginning: the URL is asked in the call, or the error says what was done.
+#[tokio::test]
+async fn urls_first_after_a_step() {
+    static CHARGES: AtomicUsize = AtomicUsize::new(0);
+    async fn charge(ctx: &Ctx) -> Result<usize> {
+        Ok(ctx.step("charge", async |_| Ok(CHARGES.fetch_add(1, Ordering::Relaxed) + 1)).await?)
+    }
+    fn page() -> Ask {
+        Ask::url("pay", "Pay.", "https://pay.example/1").id("deposit-42")
+    }
+    fn required(ctx: &Ctx, charge: usize) -> Reply<String> {
+        match ctx.url(&page()) {
+            Some(answer) => Reply::Complete(format!("{charge} {answer:?}")),
+            None => InputRequired::ask(page()).with_state("charged").urls_first().into(),
+        }
+    }
+    let server = built(|builder| {
+        builder
+            .tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
+                let charge = charge(ctx).await?;
+                Ok(required(ctx, charge))
+            }))
+            // The step was completed in an earlier leg.
+            .tool(Tool::new("later", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
+                let charge = charge(ctx).await?;
+                Ok(match ctx.state() {
+                    None => InputRequired::state_only("charged").into(),
+                    Some(_) => required(ctx, charge),
+                })
+            }))
+            .tool(Tool::new("awaits", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
+                let charge = charge(ctx).await?;
+                ctx.elicit_url("Pay.", |_| "https://pay.example/1".to_owned()).id("deposit-42").await?;
+                Ok(format!("{charge} Accept(())"))
+            }))
+    });
+    for tool in ["t", "later", "awaits"] {
+        let before = CHARGES.load(Ordering::Relaxed);
+        let mut session = InSession::newest(&server).await;
+        session.send(plain(1, "tools/call", json!({"name": tool}))).await;
+        let asked = session.receive().await;
+        let params = &asked["params"];
+        assert_eq!(
+            (&params["mode"], &params["elicitationId"]),
+            (&json!("url"), &json!("deposit-42")),
+            "{tool}: {asked}"
+        );
+        session.answers(&asked, json!({"action": "accept"})).await;
+        let reply = session.receive().await;
+        assert_eq!(text(&reply), format!("{} Accept(())", before + 1), "{reply}");
+        assert_eq!(CHARGES.load(Ordering::Relaxed), before + 1, "{tool}");
+        // Clients that open no URLs.
+        for (version, declared) in [
+            ("2025-11-25", json!({"elicitation": {"form": {}}})),
+            ("2025-11-25", json!({})),
+            ("2025-06-18", everything()),
+        ] {
+            let mut session = InSession::open(&server, version, declared).await;
+            let error = session.asks(1, "tools/call", json!({"name": tool})).await["error"].take();
+            let said = error["message"].as_str().unwrap();
+            let done = "Completed before that: `charge`. Do not send this again: look at what these steps did first; a new call repeats them.";
+            assert!(said.contains("URL") && said.ends_with(done), "{tool} {version}: {error}");
+            assert_eq!(error["data"]["done"], json!(["charge"]), "{tool} {version}: {error}");
+        }
+    }
 }
 
 /// A handler by hand that asks without end is ended, as it is elsewhere.

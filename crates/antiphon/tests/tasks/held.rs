@@ -15,7 +15,14 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use std::{any::Any, time::Duration};
+use std::{
+    any::Any,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::timeout;
 use tower_service::Service as _;
 
@@ -282,4 +289,33 @@ async fn requests_that_wait_for_tasks_leave_places_for_named_callers() {
             assert_eq!(held.len() - before, expected, "{what}: {user:?}");
         }
     }
+}
+
+/// A store in memory never waits, so a subscription to many tasks lets others go on by itself, when it opens and when it looks at all.
+#[tokio::test(start_paused = true)]
+async fn a_look_at_many_tasks_lets_others_go_on() {
+    const TASKS: usize = 64;
+    let client = tasks(Limits::default());
+    let service = HttpService::new(client.server.clone(), HttpOptions::default());
+    let mut ids = Vec::new();
+    for _ in 0..TASKS {
+        ids.push(task(&client, "ask", 1).await);
+    }
+    let turns = Arc::new(AtomicUsize::new(0));
+    let others = tokio::spawn({
+        let turns = Arc::clone(&turns);
+        async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut body = listen(&service, &ids, None).await.unwrap();
+    let when_opened = turns.load(Ordering::Relaxed);
+    for _ in 0..TASKS {
+        assert!(event(&mut body).await.unwrap().contains("taskId"));
+    }
+    others.abort();
+    assert!(when_opened >= TASKS / 16, "{when_opened} turns");
 }

@@ -59,7 +59,7 @@ async fn damaged(part: Part) -> (TaskClient, String) {
         Part::Content => 8 + length(0) + length(4),
         Part::Record => row.snapshot.len(),
     };
-    let mut snapshot = row.snapshot.clone();
+    let mut snapshot = row.snapshot.to_vec();
     snapshot[end - 1] ^= 1;
     store.update(&fence, &TaskUpdate::new(snapshot, TaskNext::Waits(None))).await.unwrap();
     (client, id)

@@ -43,7 +43,7 @@ async fn a_row_holds_no_plain_text() {
     rows.push(store.load(key).await.unwrap().unwrap());
     assert!(!rows[0].messages.is_empty() && rows[1].is_final);
     for bytes in rows.iter().flat_map(|row| {
-        row.messages.iter().map(|message| &message.body).chain([&row.snapshot]).collect::<Vec<_>>()
+        row.messages.iter().map(|message| &*message.body).chain([&*row.snapshot]).collect::<Vec<_>>()
     }) {
         let text = String::from_utf8_lossy(bytes);
         for secret in ["salutations", "Bartholomew", "anna-the-user", "Whose", "greet", "content"] {

@@ -42,7 +42,20 @@ impl Ctx {
     /// }
     /// ```
     ///
-    /// A URL that exists already, a finished `String`, is moved in: `ctx.elicit_url("Please log in.", move |_| url)`.
+    /// A URL that exists already is moved in: a `String`, for example of `format!`, as it is, and a type such as `url::Url` with
+    /// `into()`. Its page must know in another way who was asked.
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx};
+    ///
+    /// async fn sign(ctx: &Ctx, contract: u64) -> Result<&'static str> {
+    ///     let url = format!("https://sign.example.com/contracts/{contract}");
+    ///     ctx.elicit_url("Please sign the contract.", move |_| url).await?;
+    ///     Ok("The page has what was signed.")
+    /// }
+    /// ```
+    ///
+    /// A text that is no URL ends the call with an internal error; the log says why.
     ///
     /// The closure receives the [reference](UrlRef) of this question, which belongs in the URL: with
     /// [`UrlRef::verify`], the page checks that its visitor is the person who was asked. The closure is called at the

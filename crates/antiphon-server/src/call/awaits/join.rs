@@ -1,6 +1,6 @@
 //! Several futures at once, and tasks that end with the leg.
 
-use crate::call::ctx::Ctx;
+use crate::{call::ctx::Ctx, errors::error::Result};
 use std::{
     fmt,
     future::Future,
@@ -20,6 +20,27 @@ impl Ctx {
         I: IntoIterator<Item: Future>,
     {
         JoinAll(futures.into_iter().map(|future| Slot::Running(Box::pin(future))).collect())
+    }
+
+    /// Returns the future as it is, and so tells the compiler the type of its error: for an `async` block in which `?` converts errors,
+    /// in `join!`, `try_join!`, [`join_all`](Self::join_all) or [`select`](Self::select). Without it, the compiler cannot infer the
+    /// type (E0282).
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx};
+    ///
+    /// async fn total(ctx: &Ctx, price: &str, count: &str) -> Result<u32> {
+    ///     let price = ctx.branch(async { Ok(price.parse::<u32>()?) });
+    ///     let count = ctx.branch(async {
+    ///         let sure = ctx.confirm("So many?").await?;
+    ///         Ok(if sure { count.parse::<u32>()? } else { 1 })
+    ///     });
+    ///     let (price, count) = tokio::join!(price, count);
+    ///     Ok(price? * count?)
+    /// }
+    /// ```
+    pub fn branch<T, F: Future<Output = Result<T>>>(&self, branch: F) -> F {
+        branch
     }
 
     /// Runs a future beside the handler, on a task that ends with this leg at the latest. The future cannot ask, and

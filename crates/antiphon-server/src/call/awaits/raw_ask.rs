@@ -258,6 +258,7 @@ fn check_url(url: &str) -> Result<(), String> {
     match parsed.scheme_str() {
         Some("https") if !host.is_empty() => Ok(()),
         Some("http") if matches!(host, "localhost" | "127.0.0.1" | "[::1]") => Ok(()),
-        _ => Err("a URL must be https://, or http:// on the loopback interface".to_owned()),
+        None => Err("not a URL: it does not begin with https://".to_owned()),
+        Some(_) => Err("a URL must be https://, or http:// on the loopback interface".to_owned()),
     }
 }

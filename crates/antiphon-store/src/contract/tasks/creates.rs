@@ -22,7 +22,7 @@ async fn a_new_row_has_the_snapshot_only(subject: &TaskSubject) {
     let task = subject.created(Some(TTL)).await;
     let row = subject.row(task).await;
     let expected = TaskRow {
-        snapshot: FIRST_SNAPSHOT.to_vec(),
+        snapshot: FIRST_SNAPSHOT.into(),
         messages: Vec::new(),
         version: row.version,
         is_final: false,

@@ -59,7 +59,7 @@ impl Model {
         self.rows.push(ModelRow {
             task: new.task,
             row: TaskRow {
-                snapshot: new.snapshot.clone(),
+                snapshot: new.snapshot.as_slice().into(),
                 messages: Vec::new(),
                 version: 1,
                 is_final: false,
@@ -132,7 +132,7 @@ impl Model {
     ) -> Outcome<()> {
         let now = self.now;
         let row = self.find(task).filter(|row| row.has(claim)).ok_or(StoreErrorKind::FenceLost)?;
-        row.row.snapshot.clone_from(&update.snapshot);
+        row.row.snapshot = update.snapshot.as_slice().into();
         row.row.messages.retain(|message| message.number > update.taken);
         row.pause = None;
         (row.runs, row.until) = match update.next {

@@ -22,7 +22,7 @@ async fn an_update_changes_everything_at_once(subject: &TaskSubject) {
     subject.updated(&fence, &keep(b"second", 2, TaskNext::Waits(None))).await;
     let row = subject.row(task).await;
     let expected = TaskRow {
-        snapshot: b"second".to_vec(),
+        snapshot: b"second"[..].into(),
         messages: before.messages[2..].to_vec(),
         version: row.version,
         is_final: false,
@@ -35,7 +35,7 @@ async fn an_update_changes_everything_at_once(subject: &TaskSubject) {
     subject.updated(&fence, &keep(b"third", 3, TaskNext::Final(TTL))).await;
     let row = subject.row(task).await;
     let expected = TaskRow {
-        snapshot: b"third".to_vec(),
+        snapshot: b"third"[..].into(),
         messages: Vec::new(),
         version: row.version,
         is_final: true,
