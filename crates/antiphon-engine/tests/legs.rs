@@ -1,7 +1,7 @@
 //! Calls over several legs, without a runtime: the steps that run, the questions that are asked, and the end of each
 //! leg.
 use crate::driver::{self, Client, Handler, both};
-use antiphon_engine::{Leg, Limits, Migration, Setup};
+use antiphon_engine::{Leg, Limits, Migration, Setup, UrlReference};
 use std::{
     cell::Cell,
     future::{pending, poll_fn},
@@ -545,4 +545,23 @@ fn a_leg_that_waits_for_people_began_before() {
     let mut leg = Leg::begin(Setup { now: 5, ..Setup::default() });
     leg.set_now(9);
     assert_eq!(leg.began(), 5);
+}
+
+#[test]
+fn a_reference_that_replaces_a_stored_one_is_stored_too() {
+    let mut leg = Leg::begin(Setup { writes_ahead: true, ..Setup::default() });
+    let reference = |created| UrlReference { first_asked: 1, created, text: "sealed".into() };
+    leg.note_url_reference("other", reference(1));
+    leg.note_url_reference("page", reference(1));
+    let text = leg.write_ahead().expect("two notes are new");
+    leg.written(&text);
+    assert!(leg.write_ahead().is_none(), "the store has both");
+    leg.note_url_reference("page", reference(2));
+    let text = leg.write_ahead().expect("the reference is new");
+    // While a text is on its way, a further reference takes the place of another one.
+    leg.note_url_reference("other", reference(3));
+    leg.written(&text);
+    let text = leg.write_ahead().expect("the last reference is in no text");
+    leg.written(&text);
+    assert!(leg.write_ahead().is_none(), "the store has all");
 }

@@ -7,15 +7,17 @@ use antiphon_wire::AskSupport;
 #[derive(Debug, Default)]
 pub(super) struct HandlerMemory {
     notes: Vec<Note>,
-    /// The number of notes that are in the state or in the store.
+    /// The number of notes at the beginning of the list that are in the state or in the store.
     written: usize,
+    /// The number of notes ever, with those that others have replaced.
+    all: usize,
     /// The handler's own state, from the last leg that asked by hand.
     state: Option<HandlerState>,
 }
 
 impl HandlerMemory {
     pub(super) fn of(notes: Vec<Note>, state: Option<HandlerState>) -> Self {
-        Self { written: notes.len(), notes, state }
+        Self { written: notes.len(), all: notes.len(), notes, state }
     }
 
     /// Returns the kinds of questions that the client declared when the handler first looked.
@@ -27,7 +29,7 @@ impl HandlerMemory {
     }
 
     pub(super) fn note_ask_support(&mut self, asks: AskSupport) {
-        self.notes.push(Note::Asks(asks));
+        self.push(Note::Asks(asks));
     }
 
     /// Returns the reference in the URL of this question.
@@ -40,18 +42,29 @@ impl HandlerMemory {
 
     /// Notes the reference in the URL of this question, and replaces an older one.
     pub(super) fn note_url_reference(&mut self, question: &str, reference: UrlReference) {
-        self.notes.retain(|note| !matches!(note, Note::UrlReference { path, .. } if **path == *question));
-        self.notes.push(Note::UrlReference { path: question.into(), reference });
+        let is_of = |note: &Note| matches!(note, Note::UrlReference { path, .. } if **path == *question);
+        if let Some(at) = self.notes.iter().position(is_of) {
+            self.notes.remove(at);
+            self.written -= usize::from(at < self.written);
+        }
+        self.push(Note::UrlReference { path: question.into(), reference });
     }
 
-    /// Returns the number of notes, and those that are not in the store.
+    fn push(&mut self, note: Note) {
+        self.notes.push(note);
+        self.all += 1;
+    }
+
+    /// Returns the number of notes ever, and those that are not in the store.
     pub(super) fn unwritten(&self) -> (usize, &[Note]) {
-        (self.notes.len(), self.notes.get(self.written..).unwrap_or_default())
+        (self.all, self.notes.get(self.written..).unwrap_or_default())
     }
 
-    /// Notes that this number of notes is in the store.
+    /// Notes that the notes up to this number are in the store.
     pub(super) fn note_written(&mut self, notes: usize) {
-        self.written = self.written.max(notes).min(self.notes.len());
+        // If one that came later was replaced, a note is written once more: the store has the last one of each path.
+        let later = self.all.saturating_sub(notes);
+        self.written = self.written.max(self.notes.len().saturating_sub(later));
     }
 
     /// Returns the handler's own state.

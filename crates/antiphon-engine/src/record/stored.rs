@@ -41,7 +41,7 @@ pub struct WriteAhead {
 pub(crate) struct Written {
     /// The number of deliveries of the leg, from its beginning.
     pub(crate) deliveries: u32,
-    /// The number of notes of the call.
+    /// The number of notes of the call, with those that others have replaced.
     pub(crate) notes: usize,
 }
 
