@@ -1,0 +1,1 @@
+../../../antiphon/tests/interpreter/generate.rs

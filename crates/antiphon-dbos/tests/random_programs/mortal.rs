@@ -1,0 +1,1 @@
+../../../antiphon/tests/common/mortal.rs

@@ -1,0 +1,1 @@
+../../../antiphon/tests/interpreter/tree.rs
