@@ -131,7 +131,7 @@ impl Shared {
                 // The tables of dbos are looked after while others use them: PostgreSQL may refuse that as a deadlock.
                 match DbosTasks::connect(&url, options.clone()).await {
                     Ok(tasks) => break tasks,
-                    Err(fault) => eprintln!("an instance tries again to connect: {fault}"),
+                    Err(_) => sleep(Duration::from_millis(100)).await,
                 }
             };
             Server::builder("programs", "1")
