@@ -4,10 +4,8 @@ use antiphon::{
     Result,
     store::rusqlite::{Connection, OptionalExtension as _, Row, params},
 };
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The expenses of all users.
 #[derive(Clone)]
