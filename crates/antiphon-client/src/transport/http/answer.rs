@@ -177,7 +177,8 @@ mod tests {
                 let names_it = read.get("id").is_none_or(|id| id.is_null() || id == 1 || id == "1");
                 prop_assert!(names_it && read.get("method").is_none(), "{}", read);
             }
-            prop_assert!(heard == 0 || read["method"].is_string() && read.get("id").is_none(), "{}", read);
+            let is_notification = read["method"].is_string() && read["id"].is_null();
+            prop_assert!(heard == 0 || is_notification, "{}", read);
         }
     }
 }
