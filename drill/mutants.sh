@@ -14,19 +14,24 @@ mutants=("$@")
 if [ "$store" = dbos ] && [ "${#mutants[@]}" -eq 0 ]; then
     mutants=(none task_answer_shown task_key_reused task_of_anybody)
 fi
-# Each name stands at the place of its defect, in the sources.
+# Each mutant is a patch.
 if [ "${#mutants[@]}" -eq 0 ]; then
-    names=$(grep -rhoE 'is_mutant\("[a-z_]+"\)' crates --include='*.rs' | cut -d'"' -f2 | sort -u)
-    mapfile -t mutants <<<"none"$'\n'"$names"
+    mutants=(none)
+    for patch in drill/mutants/*.patch; do
+        name=$(basename "$patch" .patch)
+        [ "$name" = base ] || mutants+=("$name")
+    done
 fi
 
-export RUSTC_WORKSPACE_WRAPPER=$PWD/drill/rustc-mutants
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR
+cd "$(./drill/mutated)"
 # The programs of this build, and no others: a build without mutants may run in the same folder meanwhile.
 programs() { cargo test --quiet --locked --no-run --message-format json "$@" | grep -oE '"executable":"[^"]+"' | cut -d'"' -f4; }
 cargo build --quiet --locked -p antiphon-drill --features "$([ "$store" != dbos ] || echo dbos)"
 drill=$(mktemp)
 trap 'rm -f "$drill"' EXIT
-cp "${CARGO_TARGET_DIR:-target}/debug/drill" "$drill"
+cp "$CARGO_TARGET_DIR/debug/drill" "$drill"
 chmod +x "$drill"
 calls="" tasks="" stores="" random=""
 if [ "$store" != dbos ]; then

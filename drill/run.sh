@@ -3,9 +3,11 @@
 # [--tasks] [--mutant NAME] [--people N] [--lease MILLISECONDS]. DRILL_PROFILE=release builds with optimizations. See docs/drill.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case " $* " in *" --mutant "*) export RUSTC_WORKSPACE_WRAPPER=$PWD/drill/rustc-mutants ;; esac
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR
+case " $* " in *" --mutant "*) cd "$(./drill/mutated)" ;; esac
 features=""
 case " $* " in *" --store dbos "*) features=dbos ;; esac
 cargo build --quiet --locked --profile "${DRILL_PROFILE:-dev}" -p antiphon-drill --features "$features"
 folder=${DRILL_PROFILE:-debug}
-exec "${CARGO_TARGET_DIR:-target}/${folder/#dev/debug}/drill" "$@"
+exec "$CARGO_TARGET_DIR/${folder/#dev/debug}/drill" "$@"

@@ -149,10 +149,9 @@ def databases(tree):
 
 @rule("tasks", Plant(f"(r) {PLANTED} spawns", {PLANTED: "fn f() { tokio::spawn(g()); }\n"}),
       Plant(f"(r) {PLANTED} spawns", {PLANTED: "fn f() { spawn_blocking(g); }\n"}),
-      Plant("(r) crates/antiphon-client/src", {"ARCHITECTURE.md": replace("## Tasks of tokio\n", "## Tasks\n\n## Tasks of tokio\n\n## Others\n")}),
-      Plant(None, {PLANTED: 'fn f() { if is_mutant("planted") { tokio::spawn(g()); } }\n'}))
+      Plant("(r) crates/antiphon-client/src", {"ARCHITECTURE.md": replace("## Tasks of tokio\n", "## Tasks\n\n## Tasks of tokio\n\n## Others\n")}))
 def tasks(tree):
-    """(r) Each file that spawns a task of tokio is in the section about them. Defects on purpose do not count."""
+    """(r) Each file that spawns a task of tokio is in the section about them."""
     table = section(tree.text("ARCHITECTURE.md"), "## Tasks of tokio")
     for path in tree.glob(*SOURCES):
         if path.endswith("/tests.rs") or within(path, f"{CLIENT}/transport/child/", "crates/antiphon-dbos/", "crates/antiphon-demo/", "crates/antiphon-cli/"):
@@ -160,8 +159,7 @@ def tasks(tree):
         shown = path.replace(SERVER, "server", 1).replace(CLIENT, "client", 1).removeprefix("crates/")
         text = bare(tree.text(path))
         if re.search(r"\b(tokio::spawn|spawn_blocking|runtime\.spawn|tasks\.spawn|connections\.spawn)\(", text) and shown not in table:
-            if not re.search(r"is_mutant(.*\n){0,12}.*tokio::spawn", text):
-                yield f"(r) {path} spawns a task, which is not in the section of ARCHITECTURE.md about them"
+            yield f"(r) {path} spawns a task, which is not in the section of ARCHITECTURE.md about them"
 
 
 @rule("secrets", Plant("form/secret.rs differs", {f"{WIRE}/form/secret.rs": append("// planted\n")}))

@@ -36,7 +36,7 @@ WRITTEN = {"corpus/", "results.md", ".results/summary.md", ".results/summary.jso
 
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-SOURCE = (".rs", ".toml", ".sh", ".py", ".mjs", ".json", ".yml", ".txt", ".lock", ".sql", ".lua", ".cfg", ".conf", "Caddyfile")
+SOURCE = (".rs", ".patch", ".toml", ".sh", ".py", ".mjs", ".json", ".yml", ".txt", ".lock", ".sql", ".lua", ".cfg", ".conf", "Caddyfile")
 # This file has the names of others, and the plants.
 THIS = "scripts/rules/paths.py"
 

@@ -16,8 +16,6 @@ mod check;
 mod clock;
 mod error;
 mod future;
-#[doc(hidden)]
-pub mod mutant;
 mod reach;
 mod row;
 

@@ -19,7 +19,6 @@ use std::time::Duration;
 use crate::claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor, Unknown};
 use crate::clock::Micros;
 use crate::key::{Fingerprint, RunnerId};
-use crate::mutant::is_mutant;
 use crate::step::{StepAttempt, StepEvent, StepRecord};
 
 #[cfg(test)]
@@ -92,9 +91,6 @@ pub(crate) enum Change {
 
 /// Returns what `operation` writes and replies at the time `now`.
 pub(crate) fn transition(row: Option<&Row>, operation: Operation<'_>, now: Micros) -> (Change, Reply) {
-    // A mutant whose processes have clocks of their own.
-    let skew = if is_mutant("clock_of_the_runner") { u64::from(std::process::id() % 3 + 1) * 60 } else { 0 };
-    let now = now.after(Duration::from_secs(skew));
     let row = row.filter(|row| !row.is_expired(now));
     match operation {
         Operation::Claim(request) => match row {
@@ -115,9 +111,7 @@ pub(crate) fn transition(row: Option<&Row>, operation: Operation<'_>, now: Micro
             Phase::Released => None,
         }),
         Operation::Append(fence, record) => with_fence(row, fence, |row| match row.phase {
-            Phase::Running { .. }
-                if row.has(record.step(), record.event()) && !is_mutant("append_overwrites") =>
-            {
+            Phase::Running { .. } if row.has(record.step(), record.event()) => {
                 Some((Change::Nothing, Reply::Existing))
             }
             Phase::Running { .. } => {
@@ -150,7 +144,7 @@ fn with_fence(
     fence: &Fence,
     write: impl FnOnce(&Row) -> Option<(Change, Reply)>,
 ) -> (Change, Reply) {
-    row.filter(|row| row.fence == fence.number() || is_mutant("no_fence_check"))
+    row.filter(|row| row.fence == fence.number())
         .and_then(write)
         .unwrap_or((Change::Nothing, Reply::FenceLost))
 }
@@ -169,16 +163,14 @@ fn claim(row: &Row, request: &ClaimRequest, now: Micros) -> (Change, Reply) {
     match &row.phase {
         // The same claim again, because its reply was lost.
         Phase::Running { .. } if same_answers && row.runner == request.runner => row.repeat(request, now),
-        Phase::Running { lease_until } if now < *lease_until && !is_mutant("lease_not_respected") => {
+        Phase::Running { lease_until } if now < *lease_until => {
             refuse(Claim::InFlight { retry_after: lease_until.since(now) })
         }
         Phase::Running { .. } if same_answers && request.take_over => row.next(request, now),
         Phase::Running { .. } => {
             refuse(Claim::Unknown(Unknown { leg: row.leg, step: row.interrupted_step() }))
         }
-        Phase::Done { outcome } if same_answers && !is_mutant("done_leg_runs_again") => {
-            refuse(Claim::Done(outcome.to_vec()))
-        }
+        Phase::Done { outcome } if same_answers => refuse(Claim::Done(outcome.to_vec())),
         Phase::Done { .. } | Phase::Released if same_leg => row.next(request, now),
         Phase::Done { .. } | Phase::Released => match request.after {
             Some(after) if after != row.as_predecessor() => {
@@ -238,7 +230,7 @@ impl Row {
 
     /// Returns true if neither the lease nor the keeping time is left.
     pub(crate) fn is_expired(&self, now: Micros) -> bool {
-        now >= self.expires_at() && !is_mutant("expired_row_reused")
+        now >= self.expires_at()
     }
 
     fn as_predecessor(&self) -> Predecessor {

@@ -11,7 +11,7 @@ use crate::{
 };
 use antiphon_engine::StoredLeg;
 use antiphon_seal::Call;
-use antiphon_store::{CallStore, Fence, mutant::is_mutant};
+use antiphon_store::{CallStore, Fence};
 use antiphon_wire::escaped;
 use std::{
     fmt,
@@ -89,7 +89,7 @@ impl ClaimedLeg {
 
     /// Returns true if steps run again whose process died.
     pub(crate) fn reruns(&self) -> bool {
-        self.claim.reruns || is_mutant("interrupted_step_runs_again")
+        self.claim.reruns
     }
 
     /// Runs the leg and renews its lease. Returns nothing if another run took the leg over, or if the lease could not be
@@ -109,9 +109,6 @@ impl ClaimedLeg {
 
     async fn renew_until_lost(&self) {
         let NewClaim { store, fence, lease, .. } = &self.claim;
-        if is_mutant("lease_not_renewed") {
-            std::future::pending::<()>().await;
-        }
         // A session has several legs under one claim: the time since the last renewal counts.
         let mut due = self.valid_until() - *lease / 3 * 2;
         loop {
@@ -182,18 +179,7 @@ impl ClaimedLeg {
                 Refusal::Internal
             },
         )?;
-        if is_mutant("commit_after_reply") {
-            let (store, fence) = (Arc::clone(&self.claim.store), self.claim.fence.clone());
-            tokio::spawn(async move {
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                store.commit(&fence, &sealed).await
-            });
-            return Ok(());
-        }
         let committed = repeated(|| self.claim.store.commit(&self.claim.fence, &sealed)).await;
-        if is_mutant("reply_without_fence") {
-            return Ok(());
-        }
         committed.map_err(|error| match error.is_fence_lost() {
             true => {
                 tracing::error!(call = %escaped(&self.claim.fence.call()), "another run took a leg over: this one is not committed");
@@ -230,9 +216,6 @@ impl ClaimedLeg {
     }
 
     fn may_run_again(&self) -> bool {
-        if is_mutant("release_after_step") {
-            return true;
-        }
         match self.writes_ahead() && self.claim.continues {
             true => !self.is_interrupted.load(Ordering::Relaxed),
             false => !self.has_effects(),

@@ -2,7 +2,7 @@
 
 use crate::options::clock::seconds;
 use antiphon_seal::{Binding, Call, OpenError, Principal, SealError, Sealer};
-use antiphon_store::{CallKey, Fingerprint, mutant::is_mutant};
+use antiphon_store::{CallKey, Fingerprint};
 use antiphon_wire::escaped;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -102,14 +102,14 @@ impl RowSeal {
             method: request.method.to_owned(),
             target: request.target.to_owned(),
             arguments: request.arguments.map(ToOwned::to_owned),
-            principal: request.principal.filter(|_| !is_mutant("outcome_without_principal")).cloned(),
+            principal: request.principal.cloned(),
             version: request.tool_version,
             keep,
         }
     }
 
     pub(crate) fn keep(&self) -> Duration {
-        if is_mutant("kept_for_a_day") { Duration::from_secs(86_400) } else { self.keep }
+        self.keep
     }
 
     fn binding(&self) -> Binding<'_> {

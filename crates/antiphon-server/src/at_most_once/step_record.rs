@@ -7,7 +7,7 @@ use crate::at_most_once::{
     store_error::repeated,
 };
 use antiphon_engine::{StepOutcome, StopReason, WriteAhead};
-use antiphon_store::{Appended, StepRecord, StoreError, mutant::is_mutant};
+use antiphon_store::{Appended, StepRecord, StoreError};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl ClaimedLeg {
             };
             match leg.started(&path, attempt, sealed).await {
                 // The confirmation came late: another run may have taken the leg over and resolved this attempt.
-                Ok(true) if !leg.has_lease() && !is_mutant("late_start_runs") => {
+                Ok(true) if !leg.has_lease() => {
                     // If none has, the next run knows that the body did not begin.
                     let _ = leg.fail_attempt(&path, attempt).await;
                     StartStored::Stop(StopReason::TakenOver)
@@ -130,9 +130,6 @@ impl ClaimedLeg {
     /// Stores the start of an attempt. Returns false if another run has stored it before. The record holds the number of
     /// the run's fence: a start whose confirmation was lost is this run's own.
     async fn started(&self, path: &str, attempt: u32, sealed: Vec<u8>) -> Result<bool, StoreError> {
-        if is_mutant("start_not_stored") {
-            return Ok(true);
-        }
         let run: [u8; FENCE] = self.claim.fence.number().to_be_bytes();
         let record = StepRecord::started(self.name(path), attempt).with_value([&run[..], &sealed].concat());
         let appended = repeated(|| self.claim.store.append(&self.claim.fence, &record)).await?;

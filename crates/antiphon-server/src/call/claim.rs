@@ -19,9 +19,7 @@ use crate::{
 };
 use antiphon_engine::StoredLeg;
 use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret};
-use antiphon_store::{
-    CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written, mutant::is_mutant,
-};
+use antiphon_store::{CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written};
 use antiphon_wire::{InputRequests, escaped, method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -230,8 +228,7 @@ fn row(
 ) -> Result<Option<(Level, RowSeal)>, Refusal> {
     let leg = admitted.leg();
     let level = level(claims, admitted);
-    let is_unclaimed = leg.request.session.is_some() && is_mutant("session_not_claimed");
-    if level == Level::None || is_unclaimed {
+    if level == Level::None {
         return Ok(None);
     }
     let principal = admitted.principal();
@@ -274,7 +271,6 @@ fn first_request(admitted: &Admitted<'_>) -> Result<Option<CallKey>, Refusal> {
     };
     let sender = match (&leg.request.session, admitted.principal()) {
         (Some(session), _) => *session.key().map_err(|fault| internal(&fault))?.as_bytes(),
-        _ if is_mutant("outcome_without_principal") => [0; 16],
         (None, Some(principal)) => secret.principal_digest(principal).to_bytes(),
         // Two callers could send the same bytes.
         (None, None) => return Ok(None),

@@ -23,7 +23,6 @@ use crate::call::{
     outcome::{HandlerOutcome, IntoOutcome},
 };
 use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, WakeTracker};
-use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{InputRequest, InputRequests};
 use std::{
     any::Any,
@@ -250,11 +249,6 @@ impl<'f> Driver<'f> {
 
     /// Returns true if a bounded wait is over. The wait begins with the first call for it.
     fn has_waited(&mut self, reason: GraceReason, cx: &mut Context<'_>) -> bool {
-        if is_mutant("divergence_never_ends")
-            && matches!(reason, GraceReason::Refusal | GraceReason::Divergence)
-        {
-            return false;
-        }
         // The wait begins again when the handler makes progress.
         let progress = self.runtime.with(|leg| leg.progress(reason));
         if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (reason, progress)) {

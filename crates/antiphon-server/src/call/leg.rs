@@ -23,7 +23,6 @@ use crate::{
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Record};
-use antiphon_store::mutant::is_mutant;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -116,8 +115,7 @@ fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStar
     if admitted.leg().request.session.is_some() {
         return Ok(LegStart::Enter(LegInput::default()));
     }
-    let is_lost = is_mutant("answer_lost") && admitted.leg_number().is_multiple_of(4);
-    let responses = received_responses(admitted)?.filter(|_| !is_lost);
+    let responses = received_responses(admitted)?;
     let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
     let limits = in_session::carrier(server, admitted).limits(server.engine_limits());
     let again = admitted.receive(answer, &limits).map_err(|stop| {

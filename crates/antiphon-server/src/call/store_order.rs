@@ -2,7 +2,6 @@
 
 use crate::call::leg_runtime::LegRuntime;
 use antiphon_engine::{StopReason, WriteAhead};
-use antiphon_store::mutant::is_mutant;
 use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
 
@@ -17,7 +16,7 @@ pub(crate) struct StoreOrder<'l> {
 impl<'l> StoreOrder<'l> {
     /// Begins to store the deliveries up to here. `None` if the leg has no store, or the store has them all.
     pub(crate) fn begin(runtime: &'l LegRuntime) -> Option<Self> {
-        let claim = runtime.claim().filter(|claim| claim.writes_ahead() && !is_mutant("order_not_stored"))?;
+        let claim = runtime.claim().filter(|claim| claim.writes_ahead())?;
         let ahead = runtime.with(|leg| {
             let ahead = leg.write_ahead()?;
             leg.store_operation(true);

@@ -19,7 +19,6 @@ use crate::{
 };
 use antiphon_engine::{AskRecord, Limits, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames, escaped};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
@@ -376,7 +375,7 @@ impl<'a> Admitted<'a> {
             }
             other => internal(&Error::from(other)),
         })?;
-        let leg = if is_mutant("leg_not_logged") { 0 } else { call.leg() };
+        let leg = call.leg();
         tracing::debug!(call = %escaped(&call.id()), leg, asks = permit.0.len(), state = state.len(), "a round leaves");
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
     }

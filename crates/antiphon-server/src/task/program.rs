@@ -15,9 +15,7 @@ use crate::{
         leg::{LegNews, TaskLeg},
     },
 };
-use antiphon_store::{
-    LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram, mutant::is_mutant,
-};
+use antiphon_store::{LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram};
 use antiphon_wire::{ErrorObject, escaped};
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{
@@ -137,13 +135,9 @@ fn take(
     for message in messages {
         taken = message.number;
         match Message::open(server, key, &message.body) {
-            Some(Message::Cancel) if is_mutant("task_cancel_ignored") => {}
             Some(Message::Cancel) => snapshot.request_cancellation(),
             Some(Message::Answers(answers)) if take_answers(snapshot, &mut input, &answers) => {
                 touch(server, snapshot);
-                if is_mutant("task_message_lost") {
-                    taken = u64::MAX;
-                }
                 break;
             }
             Some(Message::Answers(_)) | None => {}
@@ -259,10 +253,7 @@ impl Leg<'_> {
         let Some(questions) = news.questions else { return false };
         let (all, at_most) = (&mut self.snapshot.questions, self.server.limits.asks);
         let asked = questions.iter().map(|ask| (&*ask.path, &ask.request));
-        match is_mutant("task_question_taken_back") {
-            true => all.replace(asked, &[], &news.elicitation_ids, at_most),
-            false => all.add(asked, &news.elicitation_ids, at_most),
-        }
+        all.add(asked, &news.elicitation_ids, at_most);
         all.note_digests(questions.iter().map(|ask| (&*ask.path, ask.digest)));
         true
     }

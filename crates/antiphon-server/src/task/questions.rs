@@ -12,7 +12,6 @@
 
 use super::shown::ShownQuestion;
 use antiphon_seal::Digest;
-use antiphon_store::mutant::is_mutant;
 use antiphon_wire::{Action, InputRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -119,7 +118,7 @@ impl Questions {
     }
 
     fn new_key(&mut self, path: &str) -> String {
-        let is_used = |key: &String| self.used.contains(key) && !is_mutant("task_key_reused");
+        let is_used = |key: &String| self.used.contains(key);
         let numbered = (2_u32..).map(|number| format!("{path}~{number}"));
         // The iterator does not end.
         let key =

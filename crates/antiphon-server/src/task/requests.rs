@@ -13,7 +13,7 @@ use crate::{
     request::receive::Request, runtime::Runtime, task_registry::Tasks,
 };
 use antiphon_seal::Principal;
-use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent, mutant::is_mutant};
+use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent};
 use antiphon_wire::{Complete, DetailedTask, InputResponses, StringMember, TaskDetail, escaped};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -156,8 +156,7 @@ pub(crate) async fn cancel(
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
     let addressed = addressed(server, request, caller, settings).await?;
-    let is_over = addressed.row.is_final && !is_mutant("task_final_changed");
-    if is_over || has_cancel(server, addressed.key, &addressed.row) {
+    if addressed.row.is_final || has_cancel(server, addressed.key, &addressed.row) {
         return Ok(());
     }
     send(server, &addressed, &Message::Cancel).await
@@ -248,7 +247,7 @@ pub(super) async fn load(
 ) -> Result<Option<(TaskRow, Shown)>, Refusal> {
     let loaded = load_any(server, tasks, key).await?;
     Ok(loaded.filter(|(_, shown)| {
-        let is_of_caller = shown.is_of(principal) || is_mutant("task_of_anybody");
+        let is_of_caller = shown.is_of(principal);
         if !is_of_caller {
             tracing::warn!(task = %escaped(&key), "a request for a task of another caller: refused as unknown");
         }

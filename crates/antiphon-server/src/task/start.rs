@@ -15,10 +15,10 @@ use crate::{
     runtime::{Runtime, claims::owner},
 };
 use antiphon_seal::Principal;
-use antiphon_store::{Fingerprint, NewTask, StoreErrorKind, TaskCreated, TaskKey, mutant::is_mutant};
+use antiphon_store::{Fingerprint, NewTask, StoreErrorKind, TaskCreated, TaskKey};
 use antiphon_wire::{CreateTaskResult, InputRequiredResult, Outcome, escaped};
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Returns true if the request is to become a task before its handler runs.
 ///
@@ -178,15 +178,6 @@ pub(crate) async fn create(
     if let Some(session) = &request.session {
         // Before the first change of the task, so that the session is notified of it.
         session.note_task(key);
-    }
-    if is_mutant("task_created_late") {
-        let (own, limits) = (Arc::clone(server), tasks.options.limits);
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            let Some(tasks) = &own.tasks else { return };
-            let _ = tasks.engine.start(&new, &limits).await;
-        });
-        return Ok(created);
     }
     // > A server **MUST NOT** return `CreateTaskResult` until the task is durably created
     let started = tasks.engine.start(&new, &tasks.options.limits).await.map_err(|error| {

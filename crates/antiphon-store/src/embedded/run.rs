@@ -3,7 +3,7 @@
 use super::{active::ActiveTask, shared::Shared};
 use crate::{
     LegControl, RunnerId, StoreError, TaskAction, TaskClaim, TaskDecision, TaskFence, TaskKey, TaskMessage,
-    TaskNext, TaskProgram, TaskUpdate, Written, mutant::is_mutant,
+    TaskNext, TaskProgram, TaskUpdate, Written,
 };
 use antiphon_wire::escaped;
 use futures_util::future::{Either, select};
@@ -122,24 +122,16 @@ impl Run<'_> {
     /// over.
     async fn go(&mut self, mut messages: Vec<TaskMessage>) {
         for leg in 1_u64.. {
-            if self.engine.is_draining() && is_mutant("task_drain_keeps") {
-                return;
-            }
             if self.engine.is_draining() && leg > 1 {
                 return self.write_and_release(TaskNext::Runs, 0).await;
             }
-            let before = is_mutant("task_input_not_stored").then(|| self.snapshot.clone());
             let decision = self.program.decide(self.key, &self.snapshot, &messages);
             let taken = decision.taken;
             if let Some(next) = self.take(decision) {
                 return self.write_and_release(next, taken).await;
             }
-            let decided = before.map(|before| std::mem::replace(&mut self.snapshot, before));
             if self.write(TaskNext::Runs, taken, true).await.is_err() {
                 return;
-            }
-            if let Some(decided) = decided {
-                self.snapshot = decided;
             }
             let end = self.leg().await;
             if let Some(next) = self.take(end) {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{TaskNext, TaskState, TaskUpdate};
 use crate::clock::Micros;
 use crate::key::RunnerId;
-use crate::mutant::is_mutant;
 
 /// The row of a task without its snapshot and its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,10 +101,10 @@ impl RowState {
     }
 
     pub(crate) fn claim(&mut self, runner: RunnerId, lease: Duration, now: Micros) -> Claimed {
-        if self.is_final() && !is_mutant("task_final_changed") {
+        if self.is_final() {
             return Claimed::Final;
         }
-        let is_valid = |lease: &Lease| lease.until > now || is_mutant("task_lapsed_lease_kept");
+        let is_valid = |lease: &Lease| lease.until > now;
         match (self.lease.filter(is_valid), self.plan) {
             (Some(held), _) if held.runner != runner => return Claimed::Held(held.until.since(now)),
             (Some(_), _) => {}
@@ -168,10 +167,6 @@ impl RowState {
     /// A lease that was given back is as lost as one that another runner has.
     fn check(&self, fence: i64) -> Result<(), Lost> {
         let is_held = self.fence == fence && self.lease.is_some() && !self.is_final();
-        if is_held || is_mutant("task_no_fence_check") || is_mutant("task_final_changed") {
-            Ok(())
-        } else {
-            Err(Lost)
-        }
+        if is_held { Ok(()) } else { Err(Lost) }
     }
 }

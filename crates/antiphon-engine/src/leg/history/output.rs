@@ -3,11 +3,6 @@
 use super::{DeliveryOrder, History, HistoryItem};
 use crate::record::{Entry, EntryBody, EntryKind, StepOutcome};
 
-/// Returns true in a build with mutants, which are defects on purpose, if the process runs as this one: see `drill/mutants.sh`.
-fn is_mutant(name: &str) -> bool {
-    cfg!(antiphon_mutants) && std::env::var("ANTIPHON_MUTANT").is_ok_and(|is| is == name)
-}
-
 impl History {
     /// Returns `true` if this leg, in any of its runs, has recorded an outcome: the client does not have it.
     pub(in crate::leg) fn has_new_entries(&self) -> bool {
@@ -66,13 +61,6 @@ impl History {
             }
         }
         let mut items = self.items;
-        if is_mutant("ended_step_forgotten") {
-            let mut at = 0..items.len();
-            items.retain(|item| {
-                let is_stored = at.next().is_some_and(|at| (self.sealed_len..self.old_len).contains(&at));
-                !is_stored || item.delivered.is_some()
-            });
-        }
         items.retain(|item| item.order != DeliveryOrder::Removed);
         let place = |item: &HistoryItem| item.delivered.map_or(u32::MAX, |(place, _)| place);
         if !items.is_sorted_by_key(place) {

@@ -23,7 +23,6 @@ use crate::{
 };
 use antiphon_engine::{CallSite, SlotId, StepKey, StepOutcome, StepPoll, StepWaker, key::path};
 use antiphon_seal::{Digest, canonical::canonical};
-use antiphon_store::mutant::is_mutant;
 use antiphon_wire::escaped;
 use pin_project_lite::pin_project;
 use serde::{Serialize, de::DeserializeOwned};
@@ -278,9 +277,7 @@ where
         let this = self.as_mut().project();
         let Some(slot) = this.handle.slot(|| None) else { return Poll::Pending };
         if this.running.is_none() {
-            let can_resolve = this.reconcile.is_some()
-                && !*this.stores_itself
-                && !is_mutant("interrupted_step_not_resolved");
+            let can_resolve = this.reconcile.is_some() && !*this.stores_itself;
             let can_resolve = runtime.claim().is_some_and(|claim| can_resolve || claim.reruns());
             match runtime.with(|leg| leg.poll_step(slot, cx.waker(), can_resolve)) {
                 StepPoll::Pending => return Poll::Pending,

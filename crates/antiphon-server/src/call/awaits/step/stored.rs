@@ -18,7 +18,6 @@ use crate::{
     errors::error::Error,
 };
 use antiphon_engine::{StepBegin, StopReason, WriteAhead};
-use antiphon_store::mutant::is_mutant;
 use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -94,7 +93,6 @@ impl<'a, T: Serialize + DeserializeOwned> StoredStep<'a, T> {
     pub(super) fn begin_again(&mut self, attempt: u32) {
         self.attempt = attempt;
         let ahead = self.runtime.with(|leg| leg.write_ahead_of_step(&self.path, attempt));
-        let ahead = ahead.filter(|_| !is_mutant("order_not_stored"));
         self.phase = Phase::Begin(self.claim.start_step(&self.path, attempt, ahead.as_ref()), ahead);
     }
 
