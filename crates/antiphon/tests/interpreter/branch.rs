@@ -5,7 +5,10 @@ use crate::{
     trace::{BranchResult, Chain, Scene},
     tree::BranchPosition,
 };
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+};
 use tokio::sync::watch;
 
 /// The environment of a branch of the handler.
@@ -28,7 +31,7 @@ impl Env {
 
     pub(crate) fn decided(&self, path: String, decided: BranchResult) {
         // What `try_join` gave counts once an effect follows.
-        if !matches!(decided, BranchResult::Tried(_)) && self.is_alive() {
+        if !matches!(decided, BranchResult::Tried(_)) && self.is_compared() {
             self.scene.trace.decides(&path, decided);
         }
         self.scene.leg.decided.lock().unwrap().insert(path, decided);
@@ -36,15 +39,17 @@ impl Env {
 
     /// Notes that an effect follows what the handler has decided in this run.
     pub(crate) fn acts(&self) {
-        if self.is_alive() {
+        if self.is_compared() {
             let decided = self.scene.leg.decided.lock().unwrap();
             let tried = decided.iter().filter(|(_, decided)| matches!(decided, BranchResult::Tried(_)));
             tried.for_each(|(path, decided)| self.scene.trace.decides(path, *decided));
         }
     }
 
-    fn is_alive(&self) -> bool {
-        self.scene.process.as_ref().is_some_and(|process| !process.is_dead())
+    /// Returns `true` if other runs decide as this one does: its process is alive, and its call is theirs.
+    fn is_compared(&self) -> bool {
+        let is_alive = self.scene.process.as_ref().is_some_and(|process| !process.is_dead());
+        is_alive && !self.scene.leg.begins_a_call.load(Ordering::Relaxed)
     }
 
     /// Never returns in a dead process.

@@ -144,8 +144,10 @@ impl Fleet {
         let (program, trace, legs) =
             (Arc::clone(&self.case.program), Arc::clone(&self.trace), Arc::clone(&self.legs));
         let (process, reruns) = (Arc::clone(process), self.case.reruns);
+        let is_task = self.case.carrier.is_task();
         let handler = lent(move |ctx, _| {
             let leg = Arc::<LegTrace>::default();
+            leg.begins_a_call.store(ctx.leg() == 1 && !is_task, Ordering::Relaxed);
             legs.lock().unwrap().push(Arc::clone(&leg));
             let (program, trace) = (Arc::clone(&program), Arc::clone(&trace));
             let process = Some(Arc::clone(&process));

@@ -100,6 +100,8 @@ pub(crate) struct LegTrace {
     /// The request was dropped or cancelled.
     pub(crate) gone: AtomicBool,
     pub(crate) panicked: AtomicBool,
+    /// A copy of its request begins another call, which may decide its races in another way.
+    pub(crate) begins_a_call: AtomicBool,
 }
 
 /// The version and the world that a handler reads when it begins.
