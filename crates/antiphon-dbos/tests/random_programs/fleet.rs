@@ -43,7 +43,7 @@ const BETWEEN_DEATHS: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 const INSTANCES: usize = 3;
 
-/// What runs now.
+/// The processes that run now.
 static SHARED: RwLock<Option<Arc<Shared>>> = RwLock::new(None);
 
 struct Shared {
