@@ -71,21 +71,20 @@ GROUPS = {
     "other cases": r"",
 }
 
-ERAS = {"modern": "Revision 2026-07-28", "legacy": "Sessions of 2025-11-25 and before"}
+# The columns of the first table.
+COLUMNS = {("modern", "http"): "HTTP", ("modern", "stdio"): "stdio", ("legacy", "http"): "session, HTTP", ("legacy", "stdio"): "session, stdio",
+           ("legacy", "sse"): "session, HTTP+SSE"}
 
 HEAD = """\
 # Tests with other implementations
 
 <!-- Written by interop/run.sh. Change the scripts in interop/, not this file. -->
 
-A cell is the number of cases that passed; an empty cell was not tried. *Client* columns are the peer's client against
-`antiphon serve-demo` and, for tasks and for cases without questions, against the everything server of [conformance/](../conformance).
-*Server* columns are `antiphon` and the client library against a server made with the peer's SDK. Over HTTP, on 2026-07-28,
-the clients of the SDKs run the cases with questions twice: against one server, and against two replicas with a shared key
-file, with alternating legs. The examples that ask with `await` run in the same two ways. A session lives on one replica.
-*TypeScript in Chromium* is the SDK's client in a web page of another origin than the server. *mcp-remote* and *supergateway* are
-bridges between `antiphon call` and `antiphon serve-demo`, which has the transport of the column.
-The cases are in [interop/](../interop), together with a list of a peer's differences from the specification.
+A cell is the number of cases that passed; an empty cell was not tried. A *client* is the peer's, against `antiphon serve-demo` or the
+everything server of [conformance/](../conformance). A *server* is made with the peer's SDK, against `antiphon` and the client library.
+Columns without *session* are revision 2026-07-28, where clients of the SDKs run cases with questions against one server and against two
+replicas with alternating legs. *mcp-remote* and *supergateway* are bridges between `antiphon call` and `antiphon serve-demo`.
+The cases, and each peer's differences from the specification, are in [interop/](../interop/README.md).
 
 """
 
@@ -100,12 +99,9 @@ class Column(NamedTuple):
         known = PEERS.index(self.peer) if self.peer in PEERS else len(PEERS)
         return known, self.peer, list(DIRECTIONS).index(self.direction), list(TRANSPORTS).index(self.transport)
 
-    def title(self) -> str:
-        return f"{self.peer} {DIRECTIONS[self.direction]}, {TRANSPORTS[self.transport]}"
-
 
 def era_of(line: dict[str, str]) -> str:
-    """The revisions that are told in one table."""
+    """The revisions of one column."""
     return "modern" if line["era"] >= MODERN else "legacy"
 
 
@@ -149,26 +145,28 @@ def row(cells: list[str]) -> str:
     return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |\n"
 
 
-def peers_table(lines: list[dict[str, str]]) -> str:
-    versions, eras = defaultdict(set), defaultdict(set)
+def peers_table(lines: list[dict[str, str]], found: dict[tuple[Column, str], dict[str, str]]) -> str:
+    versions, cells = defaultdict(set), defaultdict(list)
     for line in lines:
         versions[line["peer"]].add(line["version"])
-        eras[line["peer"]].add(line["era"])
-    peers = sorted(versions, key=lambda peer: Column("", peer, "client of ours", "http").place())
-    body = [row([peer, ", ".join(sorted(versions[peer])), ", ".join(sorted(eras[peer]))]) for peer in peers]
-    return row(["peer", "version", "revisions it spoke"]) + "|---|---|---|\n" + "".join(body)
+    for (column, _), line in found.items():
+        cells[column.place()[:3], column.peer, DIRECTIONS[column.direction], (column.era, column.transport)].append(line)
+    text = row(["peer", "version", "", *COLUMNS.values()]) + "|---|---|---|" + "---:|" * len(COLUMNS) + "\n"
+    for side in sorted({key[:3] for key in cells}):
+        text += row([side[1], ", ".join(sorted(versions[side[1]])), side[2], *(cell(cells.get((*side, column), [])) for column in COLUMNS)])
+    return text
 
 
-def cases_table(found: dict[tuple[Column, str], dict[str, str]], era: str) -> str:
-    columns = sorted({column for column, _ in found if column.era == era}, key=Column.place)
-    cells = defaultdict(list)
+def subjects_table(found: dict[tuple[Column, str], dict[str, str]]) -> str:
+    """The peers with a case of each group that passed."""
+    peers = defaultdict(set)
     for (column, case), line in found.items():
-        cells[group_of(case), column].append(line)
-        cells["**all**", column].append(line)
-    text = row(["", *(column.title() for column in columns)]) + "|---|" + "---:|" * len(columns) + "\n"
-    for group in [*GROUPS, "**all**"]:
-        if any((group, column) in cells for column in columns):
-            text += row([group, *(cell(cells[group, column]) for column in columns)])
+        if line["outcome"] == "pass":
+            peers[group_of(case), column.direction].add((column.place()[0], column.peer))
+    text = "\n## Subjects\n\n" + row(["subject", "clients", "servers"]) + "|---|---|---|\n"
+    for group in GROUPS:
+        sides = [", ".join(name for _, name in sorted(peers[group, direction])) for direction in DIRECTIONS]
+        text += row([group, *sides]) if any(sides) else ""
     return text
 
 
@@ -184,10 +182,8 @@ def notes(found: dict[tuple[Column, str], dict[str, str]], outcome: str, title: 
 
 def document(lines: list[dict[str, str]]) -> str:
     found = worst(lines)
-    eras = [(era, title) for era, title in ERAS.items() if any(column.era == era for column, _ in found)]
-    tables = "".join(f"\n## {title}\n\n{cases_table(found, era)}" for era, title in eras)
     absent, failed = notes(found, "not supported by peer", "Not supported by the peer"), notes(found, "fail", "Failed")
-    return HEAD + peers_table(lines) + tables + absent + failed
+    return HEAD + peers_table(lines, found) + subjects_table(found) + absent + failed
 
 
 def main() -> int:
