@@ -51,32 +51,6 @@ expensive() {
         awk -v name="$name" 'NR == 2 { split($1, u, /[ms]/); split($2, s, /[ms]/); print u[1] * 60 + u[2] + s[1] * 60 + s[2], name }' "$file"
     done | awk '{ seconds = $1; $1 = ""; sum[$0] += seconds } END { for (name in sum) printf "%.1f%s\n", sum[name], name }' | sort -rn
 }
-reason() {
-    case "$1" in
-        antiphon_server | antiphon_client) echo "our own: both ends of the call" ;;
-        antiphon_wire) echo "our own: the types of four revisions of the protocol" ;;
-        antiphon_cli) echo "our own: the program, with all its commands" ;;
-        antiphon_demo) echo "our own: the tools of the demo" ;;
-        antiphon_store) echo "our own: the store in memory, and the engine of tasks" ;;
-        antiphon_engine) echo "our own: the record of a call" ;;
-        antiphon_macros) echo "our own: \`#[tool]\` and \`#[derive(Form)]\`" ;;
-        antiphon_seal) echo "our own: the seal of a call's state" ;;
-        tokio) echo "the runtime, sockets, child processes" ;;
-        syn) echo "the parser of all macros; \`serde\`, \`clap\` and our own macros need it" ;;
-        clap_builder | clap_derive) echo "the command line, and its help" ;;
-        crossterm) echo "the terminal of \`inquire\`, which has no other back end" ;;
-        derive_more_impl) echo "\`crossterm\` derives with it by default" ;;
-        inquire) echo "the demo without \`--answer\` asks you" ;;
-        serde_derive | serde_core) echo "every message" ;;
-        hyper) echo "HTTP/1.1 on both sides" ;;
-        hyper_util) echo "the client's pool of connections" ;;
-        futures_util) echo "sets of futures, streams" ;;
-        regex_automata | jsonschema) echo "the JSON Schema validator" ;;
-        "(build scripts)") echo "of \`libc\`, \`serde\`, \`proc-macro2\` and others: checks of the compiler's version" ;;
-        *) echo "?" ;;
-    esac
-}
-
 cd "$root"
 cargo fetch --locked --quiet
 export CARGO_TARGET_DIR="$dir/target"
@@ -122,11 +96,8 @@ measured changed cargo build
     row cold "README's example as a crate of its own, \`cargo build\`, empty target folder"
     row changed "the same after a change of its tool"
     echo
-    echo "The ten most expensive crates of the first command, $(awk '{ sum += $1 } END { printf "%.0f", sum }' "$dir/crates") CPU seconds of compilers in all:"
-    echo
-    echo "| crate | CPU s | why it stays |"
-    echo "|---|--:|---|"
-    head -n 10 "$dir/crates" | while read -r seconds name; do echo "| \`$name\` | $seconds | $(reason "$name") |"; done
+    echo "The most expensive crates of the first command, in CPU seconds of $(awk '{ sum += $1 } END { printf "%.0f", sum }' "$dir/crates") of all compilers:"
+    head -n 10 "$dir/crates" | awk '{ seconds = $1; $1 = ""; printf "%s`%s` %s", (NR > 1 ? ", " : ""), substr($0, 2), seconds } END { print "." }'
 } >"$dir/table"
 cat "$dir/table"
 [ "${1:-}" = --write ] || exit 0

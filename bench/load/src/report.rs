@@ -12,15 +12,24 @@ pub(crate) struct Series {
 }
 
 pub(crate) fn print(options: &Options, all: &[Series], rounds: usize) {
-    println!("Medians of {rounds} interleaved rounds, [lowest-highest].\n");
+    let others = all
+        .iter()
+        .flat_map(|series| &series.figures)
+        .map(|figures| Spread::of(figures, |one| one.others).median)
+        .fold(0.0, f64::max);
     println!(
-        "| request | connections | server | CPU µs | user | system | requests/s | p50 µs | p99 µs | others |"
+        "Medians of {rounds} interleaved rounds, [lowest-highest]. Others: up to {:.0} %.\n",
+        others * 100.0
+    );
+    println!(
+        "| request | connections | server | CPU µs | user | system | requests/s | p50 µs | p99 µs | {} / it |",
+        options.subject
     );
     println!("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|");
     for series in all {
         for (server, figures) in options.servers.iter().zip(&series.figures) {
             println!(
-                "| {} | {} | {} | {} | {:.1} | {:.1} | {} | {:.0} | {:.0} | {:.0} % |",
+                "| {} | {} | {} | {} | {:.1} | {:.1} | {} | {:.0} | {:.0} | {} |",
                 series.case.name(),
                 series.plan.connections,
                 server.name,
@@ -30,38 +39,21 @@ pub(crate) fn print(options: &Options, all: &[Series], rounds: usize) {
                 Spread::of(figures, |one| one.requests_per_second).text(0),
                 Spread::of(figures, |one| one.p50_micros).median,
                 Spread::of(figures, |one| one.p99_micros).median,
-                Spread::of(figures, |one| one.others).median * 100.0,
+                ratio(options, series, &server.name, figures),
             );
         }
     }
-    println!("\nRatios: taken within each round, then the median, [lowest-highest].\n");
-    println!("| request | connections | ratio | CPU | user | requests/s |");
-    println!("|---|--:|---|--:|--:|--:|");
-    for series in all {
-        print_ratios(options, series);
-    }
 }
 
-fn print_ratios(options: &Options, series: &Series) {
-    let named = || options.servers.iter().zip(&series.figures);
-    let Some((subject, own)) = named().find(|(server, _)| server.name == options.subject) else {
-        return;
-    };
-    for (other, theirs) in named().filter(|(server, _)| server.name != options.subject) {
-        let ratio = |of: fn(&Figures) -> f64| {
-            let pairs: Vec<f64> = own.iter().zip(theirs).map(|(a, b)| of(a) / of(b)).collect();
+/// Returns the CPU time of the subject divided by that of another server, within each round; nothing for the subject itself.
+fn ratio(options: &Options, series: &Series, server: &str, theirs: &[Figures]) -> String {
+    let mut named = options.servers.iter().zip(&series.figures);
+    match named.find(|(other, _)| other.name == options.subject) {
+        Some((subject, own)) if subject.name != server => {
+            let pairs: Vec<f64> = own.iter().zip(theirs).map(|(a, b)| a.cpu_micros / b.cpu_micros).collect();
             Spread::of(&pairs, |one| *one).text(2)
-        };
-        println!(
-            "| {} | {} | {} / {} | {} | {} | {} |",
-            series.case.name(),
-            series.plan.connections,
-            subject.name,
-            other.name,
-            ratio(|one| one.cpu_micros),
-            ratio(|one| one.user_micros),
-            ratio(|one| one.requests_per_second),
-        );
+        }
+        _ => String::new(),
     }
 }
 
