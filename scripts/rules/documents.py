@@ -158,11 +158,11 @@ def sentences(text):
 
 
 @rule("security", Plant("no row for: Planted words are safe.", {"SECURITY.md": append("\nPlanted words are safe.\n")}),
-      Plant("SECURITY.md has no sentence that begins: Planted words", {"docs/conformance/security.md": append("\n| Planted words .. | a test |\n")}))
+      Plant("SECURITY.md has no sentence that begins: Planted words", {"docs/conformance/security.md": append("\n- Planted words ..: a test\n")}))
 def security(tree):
     """docs/conformance/security.md lists each sentence of SECURITY.md with what holds it. A row begins with the first words of a sentence."""
     listed = list(sentences(tree.text("SECURITY.md")))
-    rows = [" ".join(row.split()) for row in re.findall(r"(?m)^\| (.+?) \.\. \| .+ \|$", tree.text("docs/conformance/security.md"))]
+    rows = [" ".join(row.split()) for row in re.findall(r"(?m)^- (.+?) \.\.: .+$", tree.text("docs/conformance/security.md"))]
     for sentence in listed:
         if not any(sentence.startswith(row) for row in rows):
             yield f"docs/conformance/security.md: no row for: {sentence}"
