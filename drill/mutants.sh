@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the drill and the tests with each mutant, a defect on purpose, and prints the tables of docs/drill.md. Each mutant must
+# Runs the drill and the tests with each mutant, a defect on purpose, and prints what noticed it; docs/drill.md has a summary. Each mutant must
 # be noticed, and the same build without one must pass; else the exit code is 1. A mutant whose name begins with `task_` runs in
 # the drill of tasks, any other one in that of calls, and `none` in both. With `--store dbos` they run in the drill of tasks on
 # DBOS, and no tests do: unless some are named, those that a short run there notices. ./drill/mutants.sh [--store dbos] [--seconds S] [MUTANT ..]
