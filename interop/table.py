@@ -32,46 +32,7 @@ PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "
 # What is not older has no sessions.
 MODERN = "2026-07-28"
 
-# The rows. A case belongs to the first one whose words its name holds.
-GROUPS = {
-    "the examples that ask with `await`": r"^example ",
-    "a web page of another origin": r"^page: ",
-    "tasks": r"(^|: )task: ",
-    "discovery and lists": r"server/discover|(tools|prompts|resources|templates)/list",
-    "log messages": r"^log: ",
-    "completion": r"^complete: ",
-    "lists in pages": r"^pages: ",
-    "structured results and their schemas": r"^structured: ",
-    "arguments that are repeated in headers": r"^headers: |repeated in a header",
-    "caching hints": r"^cache: ",
-    "subscriptions": r"^listen: ",
-    "calls that the client gives up": r"^given up: ",
-    "a session, and where it lives": r"older revision|the session begins",
-    "bytes on the wire": r"^HTTP:",
-    "state that was tampered with, or is of another call": r"tampered|a state belongs",
-    "a missing capability is named": r"cannot be asked|did not declare",
-    "asking without end is given up": r"for ?ever",
-    "questions in URL mode": r"URL mode|^pay\b|^ledger",
-    "several questions at once": r"forms side by side|book_table|rhyme|everything",
-    "sampling": r"sampl|summarize",
-    "roots": r"roots",
-    "every kind of form field": r"survey|pizza|multiple choice",
-    "rounds of state only": r"state only|^shed",
-    "declined and cancelled questions": r"declin|cancel",
-    "answers that are missing or do not fit": r"unanswered|asked again|ignored|does not fit|missing answer",
-    "a call goes on elsewhere": r"process of its own|begun by hand|same leg twice|side by side|given up at",
-    "several rounds": r"two forms|two rounds|five rounds|later round|travels|recorded|ship_order|spell",
-    "progress": r"progress",
-    "tools and resources that ask nothing": r"\becho|structured|asks nothing|nothing to ask|states take none",
-    "errors of tools and of the protocol": r"error|crash|unknown|missing argument",
-    "prompts that ask": r"briefing|prompt",
-    "resources that ask": r"report|resource",
-    "tools that ask": r"confirm|provision|get_weather|update_work_item|delete_folder|pick_file",
-    "names beyond ASCII": r"beyond ASCII",
-    "other cases": r"",
-}
-
-# The columns of the first table.
+# The columns of the table.
 COLUMNS = {("modern", "http"): "HTTP", ("modern", "stdio"): "stdio", ("legacy", "http"): "session, HTTP", ("legacy", "stdio"): "session, stdio",
            ("legacy", "sse"): "session, HTTP+SSE"}
 
@@ -84,7 +45,12 @@ A cell is the number of cases that passed; an empty cell was not tried. A *clien
 everything server of [conformance/](../conformance). A *server* is made with the peer's SDK, against `antiphon` and the client library.
 Columns without *session* are revision 2026-07-28, where clients of the SDKs run cases with questions against one server and against two
 replicas with alternating legs. *mcp-remote* and *supergateway* are bridges between `antiphon call` and `antiphon serve-demo`.
-The cases, and each peer's differences from the specification, are in [interop/](../interop/README.md).
+
+Cases with the SDKs of Python and TypeScript are about discovery, lists and pages, log messages, completion, structured results, arguments in headers, caching
+hints, subscriptions, calls that are given up, tampered state, missing capabilities, every kind of question, field and answer, rounds of state only, calls that
+go on elsewhere, progress, errors, tools, prompts and resources that ask or do not, and the examples that ask with `await`; rmcp, tower-mcp and Inspector run most
+of the questions and tasks; *TypeScript in Chromium* a page of another origin; the others tasks. [interop/](../interop/README.md) has the runners,
+and each peer's differences from the specification.
 
 """
 
@@ -103,10 +69,6 @@ class Column(NamedTuple):
 def era_of(line: dict[str, str]) -> str:
     """The revisions of one column."""
     return "modern" if line["era"] >= MODERN else "legacy"
-
-
-def group_of(case: str) -> str:
-    return next(name for name, words in GROUPS.items() if re.search(words, case, re.IGNORECASE))
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -157,19 +119,6 @@ def peers_table(lines: list[dict[str, str]], found: dict[tuple[Column, str], dic
     return text
 
 
-def subjects_table(found: dict[tuple[Column, str], dict[str, str]]) -> str:
-    """The peers with a case of each group that passed."""
-    peers = defaultdict(set)
-    for (column, case), line in found.items():
-        if line["outcome"] == "pass":
-            peers[group_of(case), column.direction].add((column.place()[0], column.peer))
-    text = "\n## Subjects\n\n" + row(["subject", "clients", "servers"]) + "|---|---|---|\n"
-    for group in GROUPS:
-        sides = [", ".join(name for _, name in sorted(peers[group, direction])) for direction in DIRECTIONS]
-        text += row([group, *sides]) if any(sides) else ""
-    return text
-
-
 def notes(found: dict[tuple[Column, str], dict[str, str]], outcome: str, title: str) -> str:
     """What a table of numbers cannot say. A note that cases share stands once."""
     shared = defaultdict(set)
@@ -183,7 +132,7 @@ def notes(found: dict[tuple[Column, str], dict[str, str]], outcome: str, title: 
 def document(lines: list[dict[str, str]]) -> str:
     found = worst(lines)
     absent, failed = notes(found, "not supported by peer", "Not supported by the peer"), notes(found, "fail", "Failed")
-    return HEAD + peers_table(lines, found) + subjects_table(found) + absent + failed
+    return HEAD + peers_table(lines, found) + absent + failed
 
 
 def main() -> int:
