@@ -1,7 +1,7 @@
 //! Input requests (asks): the entries of `inputRequests`.
 
 use crate::{
-    AskSupport, CreateMessageParams, FormSchema, Meta,
+    AskSupport, CreateMessageParams, FormSchema, Meta, UnknownAsk,
     members::{Object, name_used_twice},
     method, plain_text,
     walk::walked,
@@ -24,46 +24,8 @@ pub enum InputRequest {
         /// The request's `params._meta`, if present.
         meta: Option<Meta>,
     },
-    /// A request that this version does not know. A client that is driven by hand may refuse it.
+    /// A request that this version does not know or cannot read. A client that is driven by hand may refuse it.
     Unknown(UnknownAsk),
-}
-
-/// An input request of an unknown method, or an elicitation of an unknown mode.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct UnknownAsk {
-    /// The method, as the server wrote it.
-    pub method: String,
-    /// The params, as the server wrote them.
-    pub params: Option<Box<RawValue>>,
-}
-
-impl UnknownAsk {
-    /// Returns the mode, if the request is an elicitation.
-    pub fn mode(&self) -> Option<String> {
-        elicitation_mode(&self.method, self.params.as_deref())
-    }
-
-    /// Returns the input request, if its method or its mode is unknown.
-    fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
-        let is_unknown = match method {
-            method::ELICITATION_CREATE => {
-                elicitation_mode(method, params).is_some_and(|mode| !matches!(&*mode, "form" | "url"))
-            }
-            method::SAMPLING_CREATE_MESSAGE | method::ROOTS_LIST => false,
-            _ => true,
-        };
-        is_unknown.then(|| Self { method: method.to_owned(), params: params.map(ToOwned::to_owned) })
-    }
-}
-
-fn elicitation_mode(method: &str, params: Option<&RawValue>) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Mode {
-        mode: String,
-    }
-    let params = params.filter(|_| method == method::ELICITATION_CREATE)?;
-    serde_json::from_str::<Object<Mode>>(params.get()).ok().map(|Object(params)| params.mode)
 }
 
 /// A request to the person at the client. `mode` selects the variant; without `mode`, it is a form.
@@ -250,6 +212,11 @@ impl<'de> Deserialize<'de> for ElicitRequest {
 
 impl Serialize for InputRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::Unknown(ask) = self
+            && let Some(text) = ask.unreadable_text()
+        {
+            return text.serialize(serializer);
+        }
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("method", self.method())?;
         match self {
@@ -323,7 +290,8 @@ impl InputRequest {
     }
 }
 
-/// The input requests of one round by their keys, in the server's order.
+/// The input requests of one round by their keys, in the server's order. An input request that cannot be read is an
+/// [`UnknownAsk`], so that the others of its round can be answered.
 #[derive(Clone, Debug, Default)]
 pub struct InputRequests(Vec<KeyedRequest>);
 
@@ -437,8 +405,9 @@ impl<'de> Deserialize<'de> for InputRequests {
                 let mut requests = InputRequests::new();
                 while let Some(key) = map.next_key::<String>()? {
                     let text = map.next_value::<Cow<'de, RawValue>>()?;
-                    let request = InputRequest::from_text(text.get())
-                        .map_err(|fault| de::Error::custom(format_args!("ask `{key}`: {fault}")))?;
+                    let request = InputRequest::from_text(text.get()).unwrap_or_else(|fault| {
+                        InputRequest::Unknown(UnknownAsk::of_unreadable(&text, &fault))
+                    });
                     requests.0.push(KeyedRequest { key, request, text: None });
                 }
                 match name_used_twice(requests.iter().map(|(key, _)| key)) {

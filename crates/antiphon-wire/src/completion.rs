@@ -2,7 +2,7 @@
 
 use crate::{
     Meta,
-    lenient::or_default,
+    lenient::{flag, list, or_default},
     members::{Object, object, optional_object, optional_whole},
     tag::Complete,
 };
@@ -172,12 +172,13 @@ impl CompleteResult {
 #[non_exhaustive]
 pub struct Completion {
     /// The suggested values, best first; at most [`MAX_VALUES`](Self::MAX_VALUES).
+    #[serde(deserialize_with = "list")]
     pub values: Vec<String>,
     /// The total number of suggestions.
     #[serde(default, deserialize_with = "optional_whole", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// True if there are more suggestions than these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
     /// Members this type does not name.
     #[serde(flatten)]

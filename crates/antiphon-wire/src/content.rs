@@ -1,6 +1,11 @@
 //! Content blocks; `type` selects the variant. Blocks of unknown types and unknown members are kept.
 
-use crate::{Annotations, Meta, ResourceContents, ResourceLink, lenient::annotations, members::present, tag};
+use crate::{
+    Annotations, Meta, ResourceContents, ResourceLink,
+    lenient::{annotations, flag},
+    members::present,
+    tag,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
@@ -298,7 +303,7 @@ pub struct ToolResultContent {
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
     /// True if the tool failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! `server/discover`, and the caching hints that its result shares with other results.
 
 use crate::{Meta, ProtocolVersion, ServerCapabilities, lenient::or_default, tag::Complete};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -51,14 +51,18 @@ impl DiscoverResult {
 }
 
 /// A time to live in milliseconds; 0, the default, means "do not cache". A negative or fractional value from
-/// a peer is read as the nearest whole number from 0.
+/// a peer is read as the nearest whole number from 0, a number in a text as that number, and any other text as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Ttl(pub u64);
 
 impl<'de> Deserialize<'de> for Ttl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = serde_json::Number::deserialize(deserializer)?;
+        let number = match Value::deserialize(deserializer)? {
+            Value::Number(number) => number,
+            Value::String(text) => text.trim().parse().unwrap_or_else(|_| 0.into()),
+            _ => return Err(de::Error::custom("expected a JSON number")),
+        };
         // A float cast saturates: negative becomes 0.
         Ok(Self(number.as_u64().unwrap_or_else(|| number.as_f64().unwrap_or_default() as u64)))
     }

@@ -38,12 +38,13 @@ mod tag;
 mod task;
 mod task_metadata;
 mod tool;
+mod unknown_ask;
 mod version;
 mod walk;
 
 pub use annotations::{Annotations, Role};
 pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};
-pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests, UnknownAsk};
+pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests};
 pub use capability::{AskSupport, ClientCapabilities, ServerCapabilities};
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
@@ -100,4 +101,5 @@ pub use task_metadata::{TaskMetadata, TaskSupport};
 pub use tool::{
     CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, Tool, ToolAnnotations,
 };
+pub use unknown_ask::UnknownAsk;
 pub use version::ProtocolVersion;

@@ -6,7 +6,7 @@ use crate::{
     tag::JsonRpc,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, value::RawValue};
+use serde_json::{Number, Value, value::RawValue};
 use std::borrow::Cow;
 
 /// The maximum nesting depth of arrays and objects in a message.
@@ -140,7 +140,7 @@ impl<'a> Incoming<'a> {
         }
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => Ok(result),
-            (None, Some(error)) => Err(read_error(error, &id)?),
+            (None, Some(error)) => Err(read_error(error, &id, is_lenient)?),
             (Some(_), Some(_)) => {
                 return Err(invalid(id, "a response has a `result` or an `error`, not both"));
             }
@@ -181,10 +181,37 @@ fn whole_id(raw: &RawValue) -> Option<RequestId> {
     whole(&number).map(RequestId::from)
 }
 
-fn read_error(error: &RawValue, id: &Option<RequestId>) -> Result<ErrorObject, Unreadable> {
-    serde_json::from_str::<Object<ErrorObject>>(error.get())
-        .map(|Object(error)| error)
-        .map_err(|_| invalid(id.clone(), "`error` must have a `code` and a `message`"))
+fn read_error(error: &RawValue, id: &Option<RequestId>, is_lenient: bool) -> Result<ErrorObject, Unreadable> {
+    let read = serde_json::from_str::<Object<ErrorObject>>(error.get()).map(|Object(error)| error);
+    read.ok()
+        .or_else(|| is_lenient.then(|| read_error_leniently(error)).flatten())
+        .ok_or_else(|| invalid(id.clone(), "`error` must have a `code` and a `message`"))
+}
+
+/// Reads an error whose code is a text or a float. Its `data` is left out if it does not decode.
+fn read_error_leniently(error: &RawValue) -> Option<ErrorObject> {
+    #[derive(Deserialize)]
+    struct ErrorIn<'a> {
+        code: Value,
+        message: String,
+        #[serde(borrow, default, deserialize_with = "present")]
+        data: Option<&'a RawValue>,
+    }
+    let Object(ErrorIn { code, message, data }) =
+        serde_json::from_str::<Object<ErrorIn<'_>>>(error.get()).ok()?;
+    let number = match code {
+        Value::Number(number) => Some(number),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }?;
+    let code = number.as_i64().or_else(|| whole_code(number.as_f64()?))?;
+    let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+    Some(ErrorObject { data, ..ErrorObject::new(ErrorCode(code), message) })
+}
+
+/// Returns the whole number that a float is. Codes are far below the numbers of which floats leave some out.
+fn whole_code(float: f64) -> Option<i64> {
+    (float.fract() == 0.0 && float.abs() <= f64::from(i32::MAX)).then_some(float as i64)
 }
 
 fn read_envelope(bytes: &[u8]) -> Result<Envelope<'_>, Unreadable> {

@@ -4,7 +4,7 @@ use crate::{
     CallToolResult, CreateTaskResult, InputRequests, Meta,
     foreign_text::escaped,
     lenient::optional_object_or_empty,
-    members::{Object, present},
+    members::{Members, Object, object_or_empty, present},
     plain_text,
     tag::tag,
 };
@@ -169,8 +169,8 @@ impl std::error::Error for OutcomeFault {
 struct Head<'a> {
     #[serde(borrow, default)]
     result_type: Option<Cow<'a, str>>,
-    #[serde(default)]
-    input_requests: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    input_requests: Option<&'a RawValue>,
     #[serde(borrow, default)]
     task: Option<&'a RawValue>,
     #[serde(default)]
@@ -199,6 +199,14 @@ impl Head<'_> {
         [self.content, self.structured_content, self.messages, self.contents].iter().all(Option::is_none)
     }
 
+    /// Returns `true` if there is a member `inputRequests` that is neither an empty object nor an empty array.
+    fn has_asks(&self) -> bool {
+        self.input_requests.is_some_and(|asks| {
+            let asks = serde_json::from_str::<Members>(object_or_empty(asks).get());
+            asks.map_or(true, |asks| !asks.0.is_empty())
+        })
+    }
+
     /// Returns the id of the task that is in the place of the result, if there is one.
     fn task_without_result(&self) -> Option<String> {
         if self.content.is_some() || self.messages.is_some() || self.contents.is_some() {
@@ -219,8 +227,10 @@ impl<T: DeserializeOwned> Outcome<T> {
             serde_json::from_str::<Object<Head<'_>>>(result.get()).map_err(OutcomeFault::Malformed)?;
         match head.result_type.as_deref() {
             // > clients **MUST** treat an absent `resultType` as `"complete"`
-            None if head.input_requests.is_some() => Err(OutcomeFault::AsksWithoutResultType),
-            None if head.request_state.is_some() && head.is_without_content() => {
+            None if head.has_asks() => Err(OutcomeFault::AsksWithoutResultType),
+            None if head.is_without_content()
+                && (head.request_state.is_some() || head.input_requests.is_some()) =>
+            {
                 Err(OutcomeFault::AsksWithoutResultType)
             }
             // Without this check the task is lost, because most members of a result may be absent.

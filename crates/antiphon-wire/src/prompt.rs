@@ -2,7 +2,7 @@
 
 use crate::{
     CacheScope, ContentBlock, Icon, InputResponses, Meta, Role, Ttl,
-    lenient::{icons, or_default},
+    lenient::{cursor, flag, icons, list, or_default},
     tag::Complete,
 };
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The arguments of the prompt.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
     /// The icons.
     #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
@@ -63,7 +63,7 @@ pub struct PromptArgument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `true` if the argument is required. Absent means `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
     /// Members that have no field in this type.
     #[serde(flatten)]
@@ -91,10 +91,10 @@ pub struct ListPromptsResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The prompts of this page.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "list")]
     pub prompts: Vec<Prompt>,
     /// The cursor of the next page; absent on the last page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
     #[serde(default, deserialize_with = "or_default")]
@@ -165,6 +165,7 @@ pub struct GetPromptResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The messages, in order.
+    #[serde(deserialize_with = "list")]
     pub messages: Vec<PromptMessage>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

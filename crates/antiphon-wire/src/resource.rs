@@ -2,7 +2,7 @@
 
 use crate::{
     Annotations, CacheScope, Icon, InputResponses, Meta, Ttl,
-    lenient::{annotations, icons, or_default},
+    lenient::{annotations, cursor, icons, list, or_default},
     members::optional_whole,
     tag::Complete,
     tag::Link,
@@ -139,10 +139,10 @@ pub struct ListResourcesResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The resources of this page.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "list")]
     pub resources: Vec<Resource>,
     /// The cursor of the next page; absent on the last page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
     #[serde(default, deserialize_with = "or_default")]
@@ -182,10 +182,10 @@ pub struct ListResourceTemplatesResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The templates of this page.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "list")]
     pub resource_templates: Vec<ResourceTemplate>,
     /// The cursor of the next page; absent on the last page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
     #[serde(default, deserialize_with = "or_default")]
@@ -250,6 +250,7 @@ pub struct ReadResourceResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The contents. A directory, for example, has several.
+    #[serde(deserialize_with = "list")]
     pub contents: Vec<ResourceContents>,
     /// The time for which the result may be cached.
     #[serde(default, deserialize_with = "or_default")]

@@ -2,7 +2,7 @@
 
 use crate::{
     CacheScope, ContentBlock, Icon, InputResponses, Meta, TaskMetadata, TaskSupport, Ttl,
-    lenient::{all_replaced, annotations, icons, or_default},
+    lenient::{all_replaced, annotations, cursor, flag, icons, list, or_default},
     members::present,
     tag::Complete,
 };
@@ -175,10 +175,10 @@ pub struct ListToolsResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The tools of this page.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "list")]
     pub tools: Vec<Tool>,
     /// The cursor of the next page; absent on the last page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// The time for which the result may be cached.
     #[serde(default, deserialize_with = "or_default")]
@@ -249,13 +249,13 @@ pub struct CallToolResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The result, as content blocks.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "list")]
     pub content: Vec<ContentBlock>,
     /// The result, as structured data.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured_content: Option<Value>,
     /// `true` if the tool failed in a way that the model should see.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Further metadata (`_meta`).
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,10 @@
 //! Messages that are not quite those of the specification, as peers write them.
 
 use antiphon_wire::{
-    CallToolResult, ContentBlock, DiscoverResult, FormField, FormSchema, Implementation, Incoming,
-    InputRequest, ListPromptsResult, ListResourcesResult, ListToolsResult, Outcome, Prompt, RequestId,
-    Resource, ResourceTemplate, Tool, lenient,
+    AskKind, CallToolResult, Completion, ContentBlock, DiscoverResult, FormField, FormSchema,
+    GetPromptResult, Implementation, Incoming, InputRequest, InputRequests, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Outcome, OutcomeFault, Prompt,
+    ReadResourceResult, RequestId, Resource, ResourceTemplate, Tool, ToolResultContent, lenient,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -25,6 +26,34 @@ fn half_of_a_surrogate_pair_in_a_text() {
         (r#"{"text":"\ud83d\ude00"}"#, ""),
         (r#"{"text":"\\ud83d \\\\ud83d"}"#, ""),
         (r#"{"text":"\ud7ff\ue000"}"#, ""),
+        // The author's own data, whose names are texts; names in content; the server's identity.
+        (
+            r#"{"structuredContent":{"\ud83d":{"\ud83d":1}}}"#,
+            r#"{"structuredContent":{"\ufffd":{"\ufffd":1}}}"#,
+        ),
+        (
+            r#"{"_meta":{"\ud83d":{"name":"\ud83d","url":["\ud83d"]}},"name":"\ud83d"}"#,
+            r#"{"_meta":{"\ufffd":{"name":"\ufffd","url":["\ufffd"]}},"name":"\ud83d"}"#,
+        ),
+        (
+            r#"{"error":{"data":{"\ud83d":"\ud83d","name":"\ud83d","url":"\ud83d","elicitationId":"\ud83d"}}}"#,
+            r#"{"error":{"data":{"\ufffd":"\ufffd","name":"\ufffd","url":"\ud83d","elicitationId":"\ud83d"}}}"#,
+        ),
+        (
+            r#"{"content":[{"name":"\ud83d","uri":"\ud83d","\ud83d":1}],"name":"\ud83d"}"#,
+            r#"{"content":[{"name":"\ufffd","uri":"\ud83d","\ud83d":1}],"name":"\ud83d"}"#,
+        ),
+        (
+            r#"{"serverInfo":{"name":"\ud83d","icons":[{"src":"\ud83d"}]}}"#,
+            r#"{"serverInfo":{"name":"\ufffd","icons":[{"src":"\ufffd"}]}}"#,
+        ),
+        // A property of a schema may have any name.
+        (r#"{"requestedSchema":{"properties":{"data":{"enum":["\ud83d"]}}}}"#, ""),
+        (r#"{"requestedSchema":{"properties":{"structuredContent":{"enum":["\ud83d"]}}}}"#, ""),
+        (
+            r#"{"inputSchema":{"properties":{"_meta":{"const":"\ud83d"},"content":{"required":["\ud83d"]}}}}"#,
+            "",
+        ),
         // Names, identifiers, keys, URIs and states.
         (r#"{"\ud83d":1}"#, ""),
         (r#"{"name":"\ud83d"}"#, ""),
@@ -359,7 +388,7 @@ fn an_entry_that_does_not_decode_is_left_out_alone() {
     let raw = serde_json::from_str(&text).unwrap();
     let (page, left_out) = lenient::page::<ListToolsResult, Tool>(raw, "tools").unwrap();
     assert_eq!((page.tools.len(), left_out.count, left_out.first.len()), (1, 100, 16));
-    for none in [r#"{"tools":3}"#, r#"{"nextCursor":"c"}"#, r#"{"tools":[],"nextCursor":3}"#, "[]"] {
+    for none in [r#"{"tools":3}"#, r#"{"nextCursor":"c"}"#, r#"{"tools":[],"nextCursor":[3]}"#, "[]"] {
         let page = lenient::page::<ListToolsResult, Tool>(serde_json::from_str(none).unwrap(), "tools");
         assert!(page.is_err(), "{none}");
     }
@@ -426,4 +455,205 @@ fn a_round_without_asks_as_an_empty_array() {
     let ask = r#"{"message":"m","requestedSchema":{"type":"object","properties":[],"required":null}}"#;
     let read = InputRequest::read("elicitation/create", Some(serde_json::from_str(ask).unwrap()));
     assert!(read.is_ok(), "{read:?}");
+}
+
+/// PHP, Python and SQLite write booleans as numbers and texts.
+#[test]
+fn a_boolean_as_a_number_or_a_text() {
+    for (text, expected) in [
+        ("1", Some(true)),
+        ("1.0", Some(true)),
+        (r#""true""#, Some(true)),
+        (r#""True""#, Some(true)),
+        (r#""1""#, Some(true)),
+        ("true", Some(true)),
+        ("0", Some(false)),
+        (r#""false""#, Some(false)),
+        (r#""0""#, Some(false)),
+        ("-0.0", Some(false)),
+        ("null", None),
+    ] {
+        let result = format!(r#"{{"content":[],"isError":{text}}}"#);
+        let read: CallToolResult = serde_json::from_str(&result).unwrap_or_else(|it| panic!("{text}: {it}"));
+        assert_eq!((read.is_error, read.failed()), (expected, expected == Some(true)), "{text}");
+        let result = format!(r#"{{"type":"tool_result","toolUseId":"a","content":[],"isError":{text}}}"#);
+        assert_eq!(serde_json::from_str::<ToolResultContent>(&result).unwrap().is_error, expected, "{text}");
+        let prompt = format!(r#"{{"name":"p","arguments":[{{"name":"a","required":{text}}}]}}"#);
+        let prompt: Prompt = serde_json::from_str(&prompt).unwrap_or_else(|it| panic!("{text}: {it}"));
+        assert_eq!(prompt.arguments[0].required, expected, "{text}");
+        let values = format!(r#"{{"values":[],"hasMore":{text}}}"#);
+        assert_eq!(serde_json::from_str::<Completion>(&values).unwrap().has_more, expected, "{text}");
+    }
+    // Nobody knows what these mean.
+    for wrong in ["2", "-1", "0.5", r#""yes""#, r#""""#, "[]", "{}"] {
+        let result = format!(r#"{{"content":[],"isError":{wrong}}}"#);
+        let fault = serde_json::from_str::<CallToolResult>(&result).unwrap_err().to_string();
+        assert!(fault.contains("expected `true` or `false`"), "{wrong}: {fault}");
+    }
+}
+
+#[test]
+fn the_code_of_an_error_as_a_text_or_a_float() {
+    for (code, expected) in [
+        (r#""-32602""#, Some(-32602)),
+        (r#"" 7 ""#, Some(7)),
+        (r#""-32602.0""#, Some(-32602)),
+        ("-32602.0", Some(-32602)),
+        ("-3.2602e4", Some(-32602)),
+        ("0", Some(0)),
+        ("9007199254740993", Some(9_007_199_254_740_993)),
+        ("-32602.5", None),
+        ("1e30", None),
+        ("18446744073709551615", None),
+        (r#""""#, None),
+        (r#""E404""#, None),
+        ("null", None),
+        ("true", None),
+        ("[-1]", None),
+        // Details that do not decode do not cost the error.
+        (r#"-1,"data":{"url":"\ud83d"}"#, Some(-1)),
+        (r#"-1,"data":{"a":1e400}"#, Some(-1)),
+    ] {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"m"}}}}"#);
+        let read = match lenient::parse(message.as_bytes()) {
+            Ok(Incoming::Response(response)) => Some(response.outcome.unwrap_err().code.0),
+            Ok(other) => panic!("{code}: {other:?}"),
+            Err(_) => None,
+        };
+        assert_eq!(read, expected, "{code}");
+    }
+}
+
+#[test]
+fn input_requests_without_entries_in_a_final_result() {
+    let final_results = [r#""content":[]"#, r#""structuredContent":1"#, r#""content":[],"requestState":"s""#];
+    for asks in ["[]", "{}", "[ ]", "{ }", "null"] {
+        for head in ["", r#""resultType":"complete","#, r#""resultType":null,"#] {
+            for content in final_results {
+                let result = format!(r#"{{{head}"inputRequests":{asks},{content}}}"#);
+                let read = Outcome::<CallToolResult>::read_tool(serde_json::from_str(&result).unwrap());
+                assert!(matches!(read, Ok(Outcome::Complete(_))), "{result}: {read:?}");
+            }
+        }
+    }
+    // Entries are questions of the older draft, and a state alone is one of its results.
+    for result in [
+        r#"{"inputRequests":{"a":{}},"content":[]}"#,
+        r#"{"inputRequests":[1],"content":[]}"#,
+        r#"{"inputRequests":"a","content":[]}"#,
+        r#"{"inputRequests":{},"requestState":"s"}"#,
+    ] {
+        let read = Outcome::<CallToolResult>::read_tool(serde_json::from_str(result).unwrap());
+        assert!(matches!(read, Err(OutcomeFault::AsksWithoutResultType)), "{result}: {read:?}");
+    }
+}
+
+#[test]
+fn one_question_of_a_round_that_cannot_be_read() {
+    let good = r#"{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}"#;
+    for (bad, method, reason) in [
+        ("null", "", "expected an object"),
+        ("3", "", "expected an object"),
+        ("[]", "", "expected an object"),
+        ("{}", "", "missing field `method`"),
+        (r#"{"method":3}"#, "", "invalid type"),
+        (r#"{"method":"a","method":"b"}"#, "", "duplicate field"),
+        (r#"{"method":"\ud83d"}"#, "", "hex escape"),
+        (r#"{"method":"elicitation/create"}"#, "elicitation/create", "expected an object"),
+        (r#"{"method":"elicitation/create","params":[]}"#, "elicitation/create", "expected an object"),
+        (
+            r#"{"method":"elicitation/create","params":{"message":"m"}}"#,
+            "elicitation/create",
+            "requestedSchema",
+        ),
+        (
+            r#"{"method":"elicitation/create","params":{"mode":"url","message":"m"}}"#,
+            "elicitation/create",
+            "missing field `url`",
+        ),
+        (
+            r#"{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"b":{"type":"string","enum":["\ud83d"]}}}}}"#,
+            "elicitation/create",
+            "field `b`: a choice has half of a surrogate pair",
+        ),
+        (r#"{"method":"sampling/createMessage","params":{}}"#, "sampling/createMessage", "missing field"),
+        (r#"{"method":"roots/list","params":3}"#, "roots/list", "expected an object"),
+    ] {
+        let result = format!(
+            r#"{{"resultType":"input_required","inputRequests":{{"a":{good},"bad":{bad},"z":{good}}},"requestState":"s"}}"#
+        );
+        let read = Outcome::<CallToolResult>::read_tool(serde_json::from_str(&result).unwrap());
+        let Ok(Outcome::InputRequired(round)) = read else { panic!("{bad}: {read:?}") };
+        let asks = round.input_requests();
+        let kinds: Vec<_> = asks.iter().map(|(key, ask)| (key, ask.kind())).collect();
+        assert_eq!(kinds, [("a", AskKind::Form), ("bad", AskKind::Unknown), ("z", AskKind::Form)], "{bad}");
+        let Some(InputRequest::Unknown(unknown)) = asks.get("bad") else { panic!("{bad}") };
+        assert_eq!(unknown.method, method, "{bad}");
+        assert!(unknown.unreadable().unwrap().contains(reason), "{bad}: {:?}", unknown.unreadable());
+        // A pending call that is stored has the text of the server.
+        let written = serde_json::to_string(asks).unwrap();
+        assert!(written.contains(&format!(r#""bad":{bad}"#)), "{bad}: {written}");
+        let again: InputRequests = serde_json::from_str(&written).unwrap();
+        assert!(matches!(again.get("bad"), Some(InputRequest::Unknown(ask)) if ask.unreadable().is_some()));
+    }
+    // A key that is there twice names no question, and one that cannot be read cannot be sent back.
+    for asks in [format!(r#"{{"a":{good},"a":{good}}}"#), format!(r#"{{"a":{good},"\ud83d":{good}}}"#)] {
+        assert!(serde_json::from_str::<InputRequests>(&asks).is_err(), "{asks}");
+    }
+}
+
+/// Lua has one type for lists and objects.
+#[test]
+fn an_empty_object_for_a_list_without_entries() {
+    for empty in ["{}", "{ }", "null", "[]"] {
+        let of = |member: &str| format!(r#"{{"{member}":{empty}}}"#);
+        assert!(serde_json::from_str::<ListToolsResult>(&of("tools")).unwrap().tools.is_empty(), "{empty}");
+        assert!(serde_json::from_str::<ListPromptsResult>(&of("prompts")).unwrap().prompts.is_empty());
+        assert!(serde_json::from_str::<ListResourcesResult>(&of("resources")).unwrap().resources.is_empty());
+        assert!(serde_json::from_str::<CallToolResult>(&of("content")).unwrap().content.is_empty());
+        assert!(serde_json::from_str::<GetPromptResult>(&of("messages")).unwrap().messages.is_empty());
+        assert!(serde_json::from_str::<ReadResourceResult>(&of("contents")).unwrap().contents.is_empty());
+        assert!(serde_json::from_str::<Completion>(&of("values")).unwrap().values.is_empty());
+        let prompt = format!(r#"{{"name":"p","arguments":{empty}}}"#);
+        assert!(serde_json::from_str::<Prompt>(&prompt).unwrap().arguments.is_empty());
+    }
+    for wrong in [r#"{"1":{}}"#, "3", r#""""#, "false"] {
+        assert!(
+            serde_json::from_str::<ListToolsResult>(&format!(r#"{{"tools":{wrong}}}"#)).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_cursor_and_a_ttl_in_another_type() {
+    for (cursor, expected) in
+        [("2", Some("2")), (r#""2""#, Some("2")), ("18446744073709551615", Some("18446744073709551615"))]
+    {
+        let list = format!(r#"{{"tools":[],"nextCursor":{cursor}}}"#);
+        let list: ListToolsResult = serde_json::from_str(&list).unwrap();
+        assert_eq!(list.next_cursor.as_deref(), expected, "{cursor}");
+        let list = format!(r#"{{"resourceTemplates":[],"nextCursor":{cursor}}}"#);
+        let list: ListResourceTemplatesResult = serde_json::from_str(&list).unwrap();
+        assert_eq!(list.next_cursor.as_deref(), expected, "{cursor}");
+    }
+    for wrong in ["{}", "[1]", "true"] {
+        let list = format!(r#"{{"tools":[],"nextCursor":{wrong}}}"#);
+        assert!(serde_json::from_str::<ListToolsResult>(&list).is_err(), "{wrong}");
+    }
+    for (ttl, expected) in [
+        ("5000", 5000),
+        ("5000.9", 5000),
+        (r#""5000""#, 5000),
+        (r#"" 1.5e3 ""#, 1500),
+        (r#""-1""#, 0),
+        (r#""soon""#, 0),
+        (r#""""#, 0),
+        ("-1", 0),
+        ("null", 0),
+    ] {
+        let list = format!(r#"{{"tools":[],"ttlMs":{ttl}}}"#);
+        let list: ListToolsResult = serde_json::from_str(&list).unwrap_or_else(|it| panic!("{ttl}: {it}"));
+        assert_eq!(list.ttl_ms.0, expected, "{ttl}");
+    }
 }

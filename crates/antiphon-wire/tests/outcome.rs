@@ -1,13 +1,24 @@
 //! The kind of a result: decided by `resultType`, then by `method` and `mode`, never by its shape.
 
-use antiphon_wire::{AskKind, CallToolResult, InputRequiredResult, ListToolsResult, Outcome, OutcomeFault};
+use antiphon_wire::{
+    AskKind, CallToolResult, InputRequest, InputRequiredResult, ListToolsResult, Outcome, OutcomeFault,
+};
 
 /// Describes the outcome that is read from a result, in one line.
 fn describe(result: &str) -> String {
     match Outcome::<CallToolResult>::read(serde_json::from_str(result).unwrap()) {
         Ok(Outcome::Complete(result)) => format!("complete {}", result.content.len()),
         Ok(Outcome::InputRequired(result)) => {
-            let asks = result.input_requests().iter().map(|(key, ask)| format!("{key}={:?}", ask.kind()));
+            let asks = result.input_requests().iter().map(|(key, ask)| {
+                let reason = match ask {
+                    InputRequest::Unknown(ask) => ask.unreadable(),
+                    _ => None,
+                };
+                match reason {
+                    Some(reason) => format!("{key} unreadable: {reason}"),
+                    None => format!("{key}={:?}", ask.kind()),
+                }
+            });
             let asks = asks.collect::<Vec<_>>().join(",");
             format!("asks [{asks}] state {:?}", result.request_state())
         }
@@ -48,7 +59,8 @@ fn the_result_type_decides() {
         (r#"{"resultType":3,"content":[]}"#, "malformed"),
         (r#"{"resultType":null,"content":[]}"#, "complete 0"),
         (r#"{"resultType":"complete","resultType":"input_required","requestState":"s"}"#, "malformed"),
-        (r#"{"content":[],"inputRequests":{}}"#, "fault: the result has inputRequests but is not"),
+        (r#"{"content":[],"inputRequests":{}}"#, "complete 0"),
+        (r#"{"content":[],"inputRequests":{"":0}}"#, "fault: the result has inputRequests but is not"),
         (r#"{"inputRequests":{"a":{"method":"roots/list"}}}"#, "fault: the result has inputRequests"),
         (r#"{"content":[],"inputRequests":null}"#, "complete 0"),
         (r#"{"resultType":"complete","content":3}"#, "malformed"),
@@ -108,11 +120,11 @@ fn asks_are_read_by_method_and_mode() {
         // Not by its shape: what has a URL and no mode is a form without a schema.
         (
             r#"{"method":"elicitation/create","params":{"message":"m","url":"https://x.example"}}"#.into(),
-            "malformed: the result is malformed: ask `k`: missing field `requestedSchema`",
+            "asks [k unreadable: missing field `requestedSchema`",
         ),
         (
             format!(r#"{{"method":"elicitation/create","params":{{"mode":"url",{form}}}}}"#),
-            "malformed: the result is malformed: ask `k`: missing field `url`",
+            "asks [k unreadable: missing field `url`",
         ),
         (
             format!(r#"{{"method":"elicitation/create","params":{{"mode":"voice",{form}}}}}"#),
@@ -123,19 +135,19 @@ fn asks_are_read_by_method_and_mode() {
             "asks [k=Unknown]",
         ),
         (format!(r#"{{"method":"sampling/createMessage","params":{sampling}}}"#), "asks [k=Sampling]"),
-        (r#"{"method":"sampling/createMessage"}"#.into(), "malformed: the result is malformed: ask `k`"),
-        (r#"{"method":"elicitation/create"}"#.into(), "malformed: the result is malformed: ask `k`"),
+        (r#"{"method":"sampling/createMessage"}"#.into(), "asks [k unreadable: "),
+        (r#"{"method":"elicitation/create"}"#.into(), "asks [k unreadable: "),
         (r#"{"method":"roots/list","params":{}}"#.into(), "asks [k=Roots]"),
         (r#"{"method":"roots/list","params":null}"#.into(), "asks [k=Roots]"),
         (r#"{"method":"roots/list","params":{"_meta":{"a":1}}}"#.into(), "asks [k=Roots]"),
-        (r#"{"method":"roots/list","params":[{"a":1}]}"#.into(), "malformed"),
-        (r#"{"params":{}}"#.into(), "malformed: the result is malformed: ask `k`: missing field `method`"),
-        (r#"["roots/list"]"#.into(), "malformed"),
+        (r#"{"method":"roots/list","params":[{"a":1}]}"#.into(), "asks [k unreadable: "),
+        (r#"{"params":{}}"#.into(), "asks [k unreadable: missing field `method`"),
+        (r#"["roots/list"]"#.into(), "asks [k unreadable: "),
         (
             r#"{"method":"elicitation/create","params":["form","m",{"type":"object","properties":{}}]}"#.into(),
-            "malformed",
+            "asks [k unreadable: ",
         ),
-        ("null".into(), "malformed"),
+        ("null".into(), "asks [k unreadable: "),
     ] {
         check(&format!(r#"{{"resultType":"input_required","inputRequests":{{"k":{ask}}}}}"#), expected);
     }

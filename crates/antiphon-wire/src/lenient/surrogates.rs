@@ -4,7 +4,7 @@ use crate::MAX_DEPTH;
 use std::borrow::Cow;
 
 /// The members whose strings go back to the peer, or name something. They are never changed.
-const IDENTIFIERS: [&[u8]; 21] = [
+const IDENTIFIERS: [&[u8]; 20] = [
     b"$anchor",
     b"$id",
     b"$ref",
@@ -20,7 +20,6 @@ const IDENTIFIERS: [&[u8]; 21] = [
     b"requestId",
     b"requestState",
     b"required",
-    b"src",
     b"taskId",
     b"toolUseId",
     b"uri",
@@ -28,16 +27,61 @@ const IDENTIFIERS: [&[u8]; 21] = [
     b"url",
 ];
 
-/// The member whose content is the author's own: inside of it, no name has a meaning for the protocol. The content of `_meta` is
-/// not: it has progress tokens and the identifiers of tasks.
-const FREE: &[u8] = b"structuredContent";
+/// The part of a message that a member is in. It decides which strings are never changed.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Protocol,
+    /// A schema. No name inside begins another part: properties may have any name.
+    Schema,
+    /// Content of a result and the server's identity: a name is for people only.
+    Content,
+    /// `_meta`, which has progress tokens and the identifiers of tasks.
+    Meta,
+    /// The `data` of an error, which may have URLs to open, or of a log message.
+    Data,
+    /// `structuredContent`, which is the author's own.
+    Free,
+}
+
+impl Part {
+    /// Returns the part that the value of this member is in.
+    fn inside(self, name: &[u8]) -> Self {
+        match (self, name) {
+            (Self::Schema | Self::Free, _) => self,
+            (_, b"structuredContent") => Self::Free,
+            (_, b"_meta") => Self::Meta,
+            (Self::Meta | Self::Data, _) => self,
+            (_, b"inputSchema" | b"outputSchema" | b"requestedSchema") => Self::Schema,
+            (_, b"data") => Self::Data,
+            (_, b"content" | b"contents" | b"messages" | b"serverInfo") => Self::Content,
+            _ => self,
+        }
+    }
+
+    /// Returns `true` if the strings of this member go back to the peer, or name something.
+    fn identifies(self, name: &[u8]) -> bool {
+        match self {
+            Self::Protocol | Self::Schema => IDENTIFIERS.contains(&name),
+            Self::Content => IDENTIFIERS.contains(&name) && name != b"name",
+            Self::Meta => matches!(name, b"progressToken" | b"taskId"),
+            Self::Data => matches!(name, b"elicitationId" | b"requestState" | b"url"),
+            Self::Free => false,
+        }
+    }
+
+    /// Returns `true` if the names of members are the author's own.
+    fn has_free_names(self) -> bool {
+        matches!(self, Self::Meta | Self::Data | Self::Free)
+    }
+}
 
 /// The number of bytes that are searched at once.
 const CHUNK: usize = 512;
 
 /// Returns the message with U+FFFD in the place of each escape that is half of a surrogate pair, as JavaScript's
 /// `JSON.stringify` writes a text that was cut in the middle of such a pair. Names of members, and the values of members such as
-/// `name`, `uri`, `requestState` and `enum`, stay as they are: serde refuses them.
+/// `name`, `uri`, `requestState` and `enum`, stay as they are: serde refuses them. In `structuredContent`, in `_meta` and in the
+/// `data` of an error, names are the author's own, and are texts.
 ///
 /// A message without such an escape is returned unchanged, after one search.
 pub fn repaired(message: &[u8]) -> Cow<'_, [u8]> {
@@ -66,28 +110,29 @@ struct Open {
     is_object: bool,
     /// `true` if the strings of an array are identifiers.
     identifies: bool,
-    /// `true` if the names inside have no meaning for the protocol.
-    is_free: bool,
+    part: Part,
 }
 
 /// Returns `None` for a message that nests too deeply to be read.
 fn repair(message: &[u8]) -> Option<Vec<u8>> {
     let mut repaired = message.to_vec();
     let mut open: Vec<Open> = Vec::new();
-    // The member that is read: whether its strings are identifiers, and whether its content is free.
-    let (mut awaits_name, mut identifies, mut frees) = (false, false, false);
+    // The member that is read: whether its strings are identifiers, and the part that its value is in.
+    let (mut awaits_name, mut identifies, mut value_part) = (false, false, None);
     let mut at = 0;
     while let Some(byte) = message.get(at) {
         match byte {
             b'"' => {
                 let end = end_of_string(message, at);
                 let text = message.get(at + 1..end).unwrap_or_default();
-                let is_free = open.last().is_some_and(|object| object.is_free);
+                let part = open.last().map_or(Part::Protocol, |object| object.part);
                 if awaits_name {
                     let name = unescaped(text);
-                    identifies = !is_free && IDENTIFIERS.contains(&&*name);
-                    frees = *name == *FREE;
-                } else if !identifies {
+                    identifies = part.identifies(&name);
+                    value_part = Some(part.inside(&name));
+                }
+                let is_text = if awaits_name { part.has_free_names() } else { !identifies };
+                if is_text {
                     replace_halves(&mut repaired, at + 1, end);
                 }
                 at = end;
@@ -98,9 +143,11 @@ fn repair(message: &[u8]) -> Option<Vec<u8>> {
                     return None;
                 }
                 let is_object = *byte == b'{';
-                let is_free = frees || open.last().is_some_and(|object| object.is_free);
-                open.push(Open { is_object, identifies: identifies && !is_object, is_free });
-                (awaits_name, identifies, frees) = (is_object, identifies && !is_object, false);
+                let around = open.last().map_or(Part::Protocol, |object| object.part);
+                let part = value_part.take().unwrap_or(around);
+                identifies = identifies && !is_object;
+                open.push(Open { is_object, identifies, part });
+                awaits_name = is_object;
             }
             b'}' | b']' => {
                 open.pop();
@@ -110,7 +157,7 @@ fn repair(message: &[u8]) -> Option<Vec<u8>> {
                 let around = open.last();
                 awaits_name = around.is_some_and(|object| object.is_object);
                 identifies = around.is_some_and(|object| object.identifies);
-                frees = false;
+                value_part = None;
             }
             _ => {}
         }
