@@ -18,7 +18,7 @@ use crate::{
     ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, ServerCapabilities,
     lenient::or_default,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
 /// The params of `initialize`.
@@ -63,6 +63,7 @@ pub struct InitializeResult {
     #[serde(default, deserialize_with = "or_default")]
     pub capabilities: ServerCapabilities,
     /// The server's name and version.
+    #[serde(deserialize_with = "identity")]
     pub server_info: Implementation,
     /// Instructions for a model on the use of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +74,15 @@ pub struct InitializeResult {
     /// Members that have no field in this type.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// Reads the identity of a server, which is for people. A version that is no text is empty.
+fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Implementation, D::Error> {
+    let mut members = Map::deserialize(deserializer)?;
+    if !members.get("version").is_some_and(Value::is_string) {
+        members.insert("version".to_owned(), Value::from(""));
+    }
+    Implementation::deserialize(Value::Object(members)).map_err(de::Error::custom)
 }
 
 impl InitializeResult {

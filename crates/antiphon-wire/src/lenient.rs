@@ -15,6 +15,7 @@
 //! | annotations and icons that do not decode are left out | `annotations`, `icons` | PHP (`[]`), texts in the place of booleans |
 //! | `sizes` of an icon as one text | `sizes` | servers of the drafts before 2025-11-25, GitHub Copilot's command line |
 //! | a content block that does not decode is a block of an unknown type | [`ContentBlock`](crate::ContentBlock) | servers with `null` for a required text |
+//! | a version of a server that is no text is empty | [`InitializeResult`](crate::InitializeResult) | .NET, whose assemblies may have none |
 //! | one question of a round that cannot be read is an [`UnknownAsk`](crate::UnknownAsk) | [`InputRequests`](crate::InputRequests) | JavaScript servers that cut a choice of an `enum`; servers of later revisions |
 //! | `inputRequests` without entries in a final result is absent | [`Outcome`](crate::Outcome) | .NET and PHP, which write each member of a type |
 //! | `1`, `0`, `"true"` and `"false"` for a boolean that decides something | `flag` | PHP, Python and SQLite, whose booleans are numbers or texts |

@@ -2,9 +2,10 @@
 
 use antiphon_wire::{
     AskKind, CallToolResult, Completion, ContentBlock, DiscoverResult, FormField, FormSchema,
-    GetPromptResult, Implementation, Incoming, InputRequest, InputRequests, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Outcome, OutcomeFault, Prompt,
-    ReadResourceResult, RequestId, Resource, ResourceTemplate, Tool, ToolResultContent, lenient,
+    GetPromptResult, Implementation, Incoming, InitializeResult, InputRequest, InputRequests,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Outcome,
+    OutcomeFault, Prompt, ReadResourceResult, RequestId, Resource, ResourceTemplate, Tool, ToolResultContent,
+    lenient,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -348,6 +349,27 @@ fn a_content_block_that_does_not_decode_is_kept() {
     }
 }
 
+/// The identity of a server is for people.
+#[test]
+fn a_version_of_a_server_that_is_no_text() {
+    for version in ["null", "3", "1.10", "[]", r#"{"major":1}"#] {
+        let result = format!(
+            r#"{{"protocolVersion":"2025-06-18","capabilities":{{}},"serverInfo":{{"name":"s","version":{version}}}}}"#
+        );
+        let read: InitializeResult =
+            serde_json::from_str(&result).unwrap_or_else(|it| panic!("{version}: {it}"));
+        assert_eq!(
+            (read.server_info.name.as_str(), read.server_info.version.as_str()),
+            ("s", ""),
+            "{version}"
+        );
+    }
+    let none = r#"{"protocolVersion":"2025-06-18","serverInfo":{"name":"s"}}"#;
+    assert_eq!(serde_json::from_str::<InitializeResult>(none).unwrap().server_info.version, "");
+    let known = r#"{"protocolVersion":"2025-06-18","serverInfo":{"name":"s","version":"2"}}"#;
+    assert_eq!(serde_json::from_str::<InitializeResult>(known).unwrap().server_info.version, "2");
+}
+
 #[test]
 fn an_entry_that_does_not_decode_is_left_out_alone() {
     fn check<P: DeserializeOwned + Serialize, T: DeserializeOwned>(
@@ -614,6 +636,8 @@ fn an_empty_object_for_a_list_without_entries() {
         assert!(serde_json::from_str::<GetPromptResult>(&of("messages")).unwrap().messages.is_empty());
         assert!(serde_json::from_str::<ReadResourceResult>(&of("contents")).unwrap().contents.is_empty());
         assert!(serde_json::from_str::<Completion>(&of("values")).unwrap().values.is_empty());
+        let form = format!(r#"{{"type":"object","properties":{{}},"required":{empty}}}"#);
+        assert!(serde_json::from_str::<FormSchema>(&form).unwrap().fields().is_empty(), "{empty}");
         let prompt = format!(r#"{{"name":"p","arguments":{empty}}}"#);
         assert!(serde_json::from_str::<Prompt>(&prompt).unwrap().arguments.is_empty());
     }

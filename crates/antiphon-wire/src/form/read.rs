@@ -2,7 +2,7 @@
 
 use super::field::{Choice, FieldKind, FormField, TextFormat};
 use crate::{
-    lenient::{has_half, optional_object_or_empty, or_default},
+    lenient::{has_half, list, optional_object_or_empty},
     members::{Members, Object, whole},
 };
 use serde::Deserialize;
@@ -15,7 +15,7 @@ struct SchemaIn<'a> {
     kind: Cow<'a, str>,
     #[serde(default, deserialize_with = "optional_object_or_empty")]
     properties: Option<Members>,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "list")]
     required: Vec<String>,
 }
 
