@@ -54,15 +54,17 @@ pub(crate) async fn prepare_round(
     progress: &AskProgress,
 ) -> Result<PreparedRound, AskFault> {
     for (key, ask) in round.asks.iter().filter(|(key, _)| round.answers.get(key).is_none()) {
-        if let InputRequest::Unknown(unknown) = ask {
-            let (key, method) = (key.to_owned(), unknown.method.clone());
-            return Err(AskFault::UnknownKind { key, method, mode: unknown.mode() });
+        // `on_round` may decline an elicitation that cannot be read.
+        if !matches!(ask, InputRequest::Unknown(it) if it.is_elicitation() && it.unreadable().is_some()) {
+            must_be_known(key, ask)?;
         }
         must_be_among(handlers.callbacks.declared(), handlers, key, ask)?;
     }
     let wait = decide(&handlers.callbacks, origin, round).await?;
     for key in round.missing() {
-        may_be_opened(handlers, key, round.asks.get(key))?;
+        let Some(ask) = round.asks.get(key) else { continue };
+        must_be_known(key, ask)?;
+        may_be_opened(handlers, key, ask)?;
     }
     let calls = round.missing().into_iter().filter_map(|key| {
         let ask = round.asks.get(key)?.clone();
@@ -104,12 +106,26 @@ fn must_be_among(
     Err(AskFault::NoCallback { key: key.to_owned(), kind: ask.kind(), part, by_hand })
 }
 
+/// > If an `InputRequiredResult` contains the `inputRequests` field, the client **MUST** construct the requested inputs before
+/// > retrying the original request.
+fn must_be_known(key: &str, ask: &InputRequest) -> Result<(), AskFault> {
+    match ask {
+        InputRequest::Unknown(unknown) => Err(AskFault::UnknownKind {
+            key: key.to_owned(),
+            method: unknown.method.clone(),
+            mode: unknown.mode(),
+            unreadable: unknown.unreadable().map(ToOwned::to_owned),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Checks the URL of an ask before a callback receives it.
 ///
 /// > The `url` parameter **MUST** contain a valid URL.
-fn may_be_opened(handlers: &AskHandlers, key: &str, ask: Option<&InputRequest>) -> Result<(), AskFault> {
+fn may_be_opened(handlers: &AskHandlers, key: &str, ask: &InputRequest) -> Result<(), AskFault> {
     match ask {
-        Some(InputRequest::Elicit(ElicitRequest::Url { url, .. })) if !handlers.any_url_scheme => {
+        InputRequest::Elicit(ElicitRequest::Url { url, .. }) if !handlers.any_url_scheme => {
             show_url(url).map(drop).map_err(|_| AskFault::Url { key: key.to_owned(), url: url.clone() })
         }
         _ => Ok(()),

@@ -21,8 +21,11 @@ pub enum AskFault {
         /// call to the callbacks.
         by_hand: bool,
     },
-    /// The server asked for something that this version does not know. No callback of its round ran. A program that drives
-    /// the call by hand ([`begin`](crate::Client::begin)) may refuse such an ask, or answer it.
+    /// The server asked for something that this version does not know, or cannot read. A round is sent only when each of its
+    /// asks has an answer, so no callback of the round ran: nobody is asked in vain. The other asks of the round are not lost.
+    /// [`on_round`](crate::ClientBuilder::on_round) may decline an elicitation that cannot be read, and the callbacks then answer the
+    /// others; or a program refuses or answers the ask in [`ClientError::pending`](crate::ClientError::pending), and continues with
+    /// [`drive`](crate::Client::drive).
     UnknownKind {
         /// The key of the ask.
         key: String,
@@ -30,6 +33,8 @@ pub enum AskFault {
         method: String,
         /// The mode that the server wrote, if the ask is an elicitation.
         mode: Option<String>,
+        /// The reason why the ask cannot be read; none if its method or its mode is unknown.
+        unreadable: Option<String>,
     },
     /// A round holds more asks than [`max_asks`](crate::ClientBuilder::max_asks) allows.
     TooManyAsks {
@@ -88,12 +93,21 @@ impl fmt::Display for AskFault {
                     escaped(key)
                 )
             }
-            Self::UnknownKind { key, method, mode } => {
-                let mode = mode.as_ref().map(|mode| format!(" of the mode `{mode}`")).unwrap_or_default();
+            Self::UnknownKind { key, unreadable: Some(reason), .. } => write!(
+                f,
+                "the server's ask `{}` cannot be read: {}; nobody was asked. Decline it in `on_round`, or drive the call by \
+                 hand (`begin`)",
+                escaped(key),
+                escaped(reason)
+            ),
+            Self::UnknownKind { key, method, mode, unreadable: None } => {
+                let mode = mode.as_ref().map(|mode| format!(" of the mode `{}`", escaped(mode)));
                 write!(
                     f,
-                    "the server asked `{key}` by `{method}`{mode}, which is unknown here; drive the call by hand (`begin`) \
-                     to refuse it"
+                    "the server asked `{}` by `{}`{}, which is unknown here; drive the call by hand (`begin`) to refuse it",
+                    escaped(key),
+                    escaped(method),
+                    mode.unwrap_or_default()
                 )
             }
             Self::TooManyAsks { asks, limit } => {

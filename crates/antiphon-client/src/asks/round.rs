@@ -55,8 +55,8 @@ impl AskRound {
         let can_decline = match ask.known() {
             Ok(KnownAsk::Form { .. } | KnownAsk::Url { .. }) => true,
             Ok(KnownAsk::Sampling(_) | KnownAsk::Roots) => false,
-            // An elicitation of an unknown mode has the same three actions.
-            Err(unknown) => unknown.mode().is_some(),
+            // An elicitation of any mode has the same three actions.
+            Err(unknown) => unknown.is_elicitation(),
         };
         match can_decline {
             true => self.answer(key, answer),

@@ -2,7 +2,10 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{AskFault, Call, CallProgress, Client, ClientBuilder, ClientErrorKind, Finished, PendingCall},
+    client::{
+        AskFault, Call, CallProgress, Client, ClientBuilder, ClientErrorKind, Finished, PendingCall,
+        RoundDecision,
+    },
     wire::{AskKind, AskSupport},
 };
 use serde_json::{Value, json};
@@ -186,6 +189,63 @@ async fn an_unknown_ask_is_refused_or_answered_by_hand() {
     assert!(client.resume(pending).await.unwrap().done().is_some());
     let answers = json!({"f": {"action": "decline"}, "v": {"action": "cancel"}, "o": {"no": true}});
     assert_eq!(fake.carried()[1], json!([answers, "s"]));
+}
+
+/// A round is sent only with all of its answers, so the program decides about the ask that nobody can present.
+#[tokio::test]
+async fn one_ask_that_cannot_be_read_costs_no_others() {
+    let (declined, given) = (json!({"action": "decline"}), json!({"no": true}));
+    for (bad, is_elicitation) in [
+        (json!({"method": "elicitation/create", "params": {"message": "m"}}), true),
+        (json!({"method": "elicitation/create", "params": []}), true),
+        (json!({"method": "elicitation/create"}), true),
+        (json!({"method": "elicitation/create", "params": {"mode": "url", "url": 3, "message": "m"}}), true),
+        (json!({"method": "sampling/createMessage", "params": {}}), false),
+        (json!({"method": "roots/list", "params": 3}), false),
+        (json!({"method": 3}), false),
+        (json!(null), false),
+        (json!([]), false),
+    ] {
+        let asks = json!({"a": form(), "bad": bad, "z": form()});
+        let filled = json!({"action": "accept", "content": {"region": "eu", "size": 1}});
+        let answered = |answer: &Value| json!([{"a": filled, "bad": answer, "z": filled}, "s"]);
+        let fills = || builder().on_elicit_form(async |ask| Ok(ask.accept(&json!({"region": "eu"}))?));
+
+        // The loop ends before anybody is asked, and the program continues it.
+        let fake = Fake::script([asking(asks.clone(), Some("s")), done("ok")]);
+        let client = fake.client(fills());
+        let error = client.call_tool("t", ()).await.unwrap_err();
+        let ClientErrorKind::Ask(AskFault::UnknownKind { key, unreadable: Some(reason), .. }) = error.kind()
+        else {
+            panic!("{bad}: {error}")
+        };
+        let text = chain(&error);
+        assert!(key == "bad" && text.contains("`bad` cannot be read") && text.contains(reason), "{text}");
+        let pending = error.into_pending().unwrap();
+        // It is stored as the server wrote it.
+        let written = serde_json::to_value(&pending).unwrap();
+        assert_eq!(written["asks"]["bad"], bad);
+        let mut pending: PendingCall = serde_json::from_value(written).unwrap();
+        assert_eq!(pending.missing(), ["a", "bad", "z"], "{bad}");
+        let answer = if is_elicitation { &declined } else { &given };
+        match is_elicitation {
+            true => pending.decline("bad").unwrap(),
+            false => {
+                assert!(pending.decline("bad").is_err(), "{bad}");
+                pending.answer("bad", &given).unwrap();
+            }
+        }
+        client.drive(pending).await.unwrap();
+        assert_eq!(fake.carried()[1], answered(answer), "{bad}");
+
+        // The loop goes on if `on_round` declines the ask.
+        if is_elicitation {
+            let fake = Fake::script([asking(asks, Some("s")), done("ok")]);
+            let declines = fills().on_round(async |_| RoundDecision::go().decline("bad"));
+            fake.client(declines).call_tool("t", ()).await.unwrap();
+            assert_eq!(fake.carried()[1], answered(&declined), "{bad}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
