@@ -81,11 +81,8 @@ fn missing(missing_answer: &[MissingAnswer]) -> String {
     let examples: Vec<String> =
         missing_answer.iter().map(|it| format!("--answer {}={}", it.name, it.example)).collect();
     let names: Vec<&str> = missing_answer.iter().map(|it| it.name.as_str()).collect();
-    sanitize::line(&format!(
-        "no answer for {} and no terminal to ask: pass {}",
-        names.join(", "),
-        examples.join(" ")
-    ))
+    let why = if console::has_terminal() { "" } else { " and no terminal to ask" };
+    sanitize::line(&format!("no answer for {}{why}: pass {}", names.join(", "), examples.join(" ")))
 }
 
 /// Returns the answer to a question that comes during the call.
@@ -135,6 +132,8 @@ struct Question<'a> {
 enum Content<'a> {
     Form(&'a FormSchema),
     Page(&'a str),
+    /// An elicitation that this program does not know or cannot read. A person can only refuse it.
+    Unknown,
 }
 
 impl<'a> Question<'a> {
@@ -142,9 +141,14 @@ impl<'a> Question<'a> {
     fn of(key: &'a str, has_keys: bool, header: &'a str, ask: &'a InputRequest) -> Option<Self> {
         let (message, content) = match ask {
             InputRequest::Elicit(ElicitRequest::Form { message, requested_schema }) => {
-                (message, Content::Form(requested_schema))
+                (message.as_str(), Content::Form(requested_schema))
             }
-            InputRequest::Elicit(ElicitRequest::Url { message, url }) => (message, Content::Page(url)),
+            InputRequest::Elicit(ElicitRequest::Url { message, url }) => {
+                (message.as_str(), Content::Page(url))
+            }
+            InputRequest::Unknown(unknown) if unknown.is_elicitation() => {
+                (unknown.unreadable().unwrap_or("a question of an unknown kind"), Content::Unknown)
+            }
             _ => return None,
         };
         Some(Self { key, has_keys, header, message, content })
@@ -189,6 +193,17 @@ fn answer(question: &Question<'_>, answers: &AnswerFlags) -> Result<AnswerResult
             let given = answers.take(number, question.key, None)?;
             let name = name::of(number, question.key, question.has_keys);
             answer_page(question, &name, page, given, answers)
+        }
+        Content::Unknown => {
+            let number = answers.number(None);
+            let given = answers.take(number, question.key, None)?;
+            if let Some(refusal) = refusal(given.action.as_ref()) {
+                return Ok(AnswerResult::Answer(refusal));
+            }
+            question.show();
+            console::note("  This program cannot ask this question. It can only be declined or cancelled.");
+            let name = name::of(number, question.key, question.has_keys);
+            Ok(AnswerResult::Missing(vec![MissingAnswer { name, example: "decline".to_owned() }]))
         }
     }
 }
@@ -270,9 +285,19 @@ fn refusal(action: Option<&FlagAction>) -> Option<ElicitResult> {
     }
 }
 
-/// Returns the failure of an undeclared question.
+/// Returns the failure of a question that was not declared, or that cannot be read.
 ///
 /// > Servers **MUST NOT** send an `inputRequests` that the client has not declared support for in its capabilities.
 fn undeclared(pending: &PendingCall, key: &str, ask: &InputRequest) -> Failure {
-    Failure::not_supported(&format!("{}: `{}`", pending.server(), ask.method()), key)
+    let unreadable = match ask {
+        InputRequest::Unknown(unknown) => unknown.unreadable(),
+        _ => None,
+    };
+    match unreadable {
+        Some(reason) => Failure::protocol(
+            "not_supported",
+            format!("{}: the question `{key}` cannot be read: {reason}", pending.server()),
+        ),
+        None => Failure::not_supported(&format!("{}: `{}`", pending.server(), ask.method()), key),
+    }
 }

@@ -171,3 +171,42 @@ fn the_numbers_of_a_round_are_those_of_its_open_questions() {
         assert_eq!(replaced, texts.contains(&"a=decline"), "{texts:?}");
     }
 }
+
+/// The others of its round are answered, and the call waits for the word to decline it.
+#[test]
+fn a_question_that_cannot_be_read_costs_no_others() {
+    let elicit = |params: Value| json!({"method": "elicitation/create", "params": params});
+    let form = elicit(
+        json!({"message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}),
+    );
+    for bad in [
+        elicit(json!({"message": "m"})),
+        elicit(json!([])),
+        elicit(json!({"message": "m", "mode": "url", "url": 3})),
+        elicit(json!({"message": "m", "mode": "voice"})),
+    ] {
+        let written = json!({
+            "server": {"target": "test"},
+            "call": {"method": "tools/call", "name": "t", "arguments": {}},
+            "round": 1,
+            "asks": {"q": form, "w": bad, "z": form},
+            "state": "s",
+        });
+        let answered = |texts: &[&str]| {
+            let mut pending: PendingCall = serde_json::from_value(written.clone()).unwrap();
+            let answers = flags(texts);
+            let missing = match answer_round(&mut pending, &answers) {
+                Ok(()) => None,
+                Err(RoundError::Missing(missing)) => Some(missing),
+                Err(RoundError::Failed(failure)) => panic!("{bad}: {}", failure.message),
+            };
+            (pending.missing(), missing)
+        };
+        let (open, missing) = answered(&["q.a=1", "z.a=2"]);
+        assert_eq!(open, ["w"], "{bad}");
+        assert!(missing.unwrap().ends_with("pass --answer w=decline"), "{bad}");
+        for word in ["w=decline", "w=cancel"] {
+            assert_eq!(answered(&["q.a=1", word, "z.a=2"]), (Vec::new(), None), "{bad} {word}");
+        }
+    }
+}

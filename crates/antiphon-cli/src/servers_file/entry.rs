@@ -130,6 +130,8 @@ fn texts(members: &Map<String, Value>, name: &str) -> Result<Vec<String>, String
 fn named_texts(members: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
     let entries = match members.get(name) {
         None | Some(Value::Null) => Some(Vec::new()),
+        // PHP writes an object without members so.
+        Some(Value::Array(entries)) if entries.is_empty() => Some(Vec::new()),
         Some(Value::Object(entries)) => entries
             .iter()
             .filter(|(_, value)| !value.is_null())

@@ -127,7 +127,7 @@ fn errors_are_cut_and_have_no_values() {
 /// The files are written as the documents of these hosts show them.
 #[test]
 fn files_of_hosts_are_read_as_they_are() {
-    const FILES: [(&str, &str, &str); 10] = [
+    const FILES: [(&str, &str, &str); 15] = [
         (
             "Claude Desktop on Windows: a byte order mark",
             "\u{feff}{\r\n  \"mcpServers\": {\r\n    \"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"files\", \"C:\\\\Users\\\\me\"]}\r\n  }\r\n}\r\n",
@@ -184,6 +184,31 @@ fn files_of_hosts_are_read_as_they_are() {
             "Zed",
             r#"{"context_servers": {"z": {"source": "custom", "command": "z", "args": ["--n", 1, false]}}}"#,
             "z --n 1 false;",
+        ),
+        (
+            "Codex, as JSON: its names of time limits and of switches",
+            r#"{"mcpServers": {"c": {"command": "c", "args": [], "env": {}, "enabled": true, "startup_timeout_sec": 20, "tool_timeout_sec": 60.5}}}"#,
+            "c;",
+        ),
+        (
+            "Continue",
+            r#"{"mcpServers": {"p": {"type": "sse", "url": "http://localhost:3000/sse", "requestOptions": null, "headers": {}}}}"#,
+            "http://localhost:3000/sse",
+        ),
+        (
+            "LM Studio",
+            "{\n\t\"mcpServers\": {\n\t\t\"hf\": {\"url\": \"https://e/mcp\", \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}},\n\t}\n}",
+            "https://e/mcp Authorization=Bearer s3cret",
+        ),
+        (
+            "Laravel: `[]` for an object without members",
+            r#"{"mcpServers": {"l": {"command": "php", "args": ["artisan", "mcp"], "env": [], "headers": []}}}"#,
+            "php artisan mcp;",
+        ),
+        (
+            "VS Code: an argument and a header that are numbers, a default with a colon",
+            r#"{"servers": {"n": {"type": "http", "url": "${HOST:-http://localhost:8080}/mcp", "headers": {"X-Id": 1e3, "X-No": null}}}, "inputs": []}"#,
+            "http://localhost:8080/mcp X-Id=1000.0",
         ),
         (
             "a workflow: texts that are no variables",
