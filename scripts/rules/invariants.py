@@ -89,14 +89,26 @@ def rounds(tree):
         yield f"(g) rounds are made in: {', '.join(path for path in places if path != place) or 'nowhere'}"
 
 
-@rule("carriers", Plant(f"(i) {SERVER}/planted.rs", {f"{SERVER}/planted.rs": "Carrier::Sealed\n"}),
-      Plant(f"(i) {SERVER}/planted.rs", {f"{SERVER}/planted.rs": "fn f(a: Pushed) {}\n"}))
+CARRIER = f"{SERVER}/request/carrier.rs"
+# What has an implementation for each carrier: the exchange of the driver, the questions in a session, and the loop of legs.
+BY_CARRIER = (CARRIER, *(f"{SERVER}/call/{name}" for name in ("exchange.rs", "pushed.rs", "leg.rs", "in_session.rs", "in_session/")))
+DECIDES = r"\bsession(\(\))?\s*\.is_(some|none)\(|\bcaller\s*\.task\b|\btask_leg\(\)\s*\.is_(some|none)\("
+
+
+@rule("carriers", Plant(f"(i) {SERVER}/planted.rs looks at", {f"{SERVER}/planted.rs": "Carrier::Sealed\n"}),
+      Plant(f"(i) {SERVER}/planted.rs looks at", {f"{SERVER}/planted.rs": "fn f(a: Pushed) {}\n"}),
+      *(Plant(f"(i) {SERVER}/call/leg.rs decides", {f"{SERVER}/call/leg.rs": append(f"fn f() {{ {code}; }}\n")})
+        for code in ("request.session.is_some()", "leg.request.session\n    .is_none()", "request.session().is_none()", "leg.caller.task.is_some()",
+                     "match caller.task {}", "carrier.task_leg().is_none()")),
+      Plant(None, {f"{SERVER}/planted.rs": "carrier.task_leg(); request.session.as_ref();\n"}))
 def carriers(tree):
-    """(i) Only the carriers of a leg know which one it runs on."""
-    own = re.compile(r".*/call/((carrier|exchange|pushed|leg|in_session|replay_check|mod)\.rs|in_session/.*)")
+    """(i) The carrier of a call is decided in one file, which others ask by methods that name the reason."""
     for path in tree.glob(f"{SERVER}/**/*.rs"):
-        if not own.fullmatch(path) and re.search(r"Carrier::(Sealed|Pushed|Task)|Pushed\b", bare(tree.text(path))):
-            yield f"(i) {path} looks at the carrier; only the carriers themselves and the end of a leg do"
+        text = bare(tree.text(path))
+        if not within(path, *BY_CARRIER) and re.search(r"Carrier::(Sealed|Pushed|Task)|\bPushed\b", text):
+            yield f"(i) {path} looks at the carrier; only {CARRIER} and the code of each carrier do"
+        if path != CARRIER and re.search(DECIDES, text):
+            yield f"(i) {path} decides by the session or the task of a request: ask the carrier of the call ({CARRIER})"
 
 
 def depends(package, *others):

@@ -44,9 +44,9 @@ mod task_registry;
 pub mod test_hooks;
 
 pub use call::{
-    Attempt, Branches, Carrier, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome,
-    InTransaction, InputResponse, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Retry, Roots, Sample,
-    Scope, Spawned, Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
+    Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, InTransaction,
+    InputResponse, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Retry, Roots, Sample, Scope, Spawned,
+    Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
     ask::{Ask, InputRequired, Reply},
     ctx::{Answer, Ctx, Unverified},
     handler::{Handler, WithState, with_state},
@@ -72,7 +72,7 @@ pub use options::settings::{OnVersion, TaskMode};
 pub use quota::request_budget::RequestBudget;
 pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
-pub use request::trace::TraceContext;
+pub use request::{carrier::Carrier, trace::TraceContext};
 pub use runtime::claims::ClaimOptions;
 pub use runtime::sealing::KeysError;
 pub use runtime::{

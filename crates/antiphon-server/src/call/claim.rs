@@ -8,10 +8,7 @@ use crate::{
     call::leg_end,
     errors::refusal::Refusal,
     options::{clock::seconds, settings::Level},
-    request::{
-        admit::Admitted,
-        responses::{check_approver, received_responses},
-    },
+    request::admit::Admitted,
     runtime::{
         Runtime,
         claims::{Claims, owner},
@@ -45,15 +42,13 @@ pub(crate) enum ClaimResult {
 pub(crate) fn anchors(server: &Runtime, admitted: &Admitted<'_>) -> bool {
     let Some(claims) = &server.claims else { return false };
     admitted.call().is_none()
-        && admitted.leg().request.session.is_none()
+        && admitted.carrier().continues_in_another_run()
         && level(claims, admitted) != Level::None
         && admitted.takes_state_only(server)
 }
 
-/// Returns the protection of this leg. The steps of a task are always stored: its legs run again after a crash.
 fn level(claims: &Claims, admitted: &Admitted<'_>) -> Level {
-    let level = claims.level_of(admitted.leg().settings);
-    if admitted.leg().caller.task.is_some() { Level::WriteAhead } else { level }
+    admitted.carrier().level(claims.level_of(admitted.leg().settings))
 }
 
 /// Claims the leg, if its tool runs at most once.
@@ -83,6 +78,21 @@ async fn claim_in_store(
     }
 }
 
+/// Refuses answers of a caller whose answers the tool does not accept. Nothing has changed: the state that came stays
+/// valid, and unused.
+fn check_approver(admitted: &Admitted<'_>) -> Result<(), Refusal> {
+    let approved_by = &admitted.leg().settings.approved_by;
+    let (Some(record), Some(answers)) = (admitted.record(), admitted.answers()) else { return Ok(()) };
+    if !approved_by.is_set() || approved_by.permits(admitted.principal()) {
+        return Ok(());
+    }
+    if !record.asked().iter().any(|asked| answers.get(asked.path()).is_some()) {
+        return Ok(());
+    }
+    tracing::warn!(call = admitted.call_id().map(|id| id.to_string()), target = ?escaped(admitted.leg().target), "an answer of a caller who may not approve: refused");
+    Err(Refusal::NotApprover)
+}
+
 async fn claim_row(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
@@ -105,10 +115,9 @@ async fn claim_row(
     .lease(claims.options.lease)
     .keep(row.keep());
     claims.sweep(seconds(server.clock.now()));
-    // In a session, the answers are in the memory of the run: another one cannot go on.
-    let continues = leg.request.session.is_none();
+    let continues = admitted.carrier().continues_in_another_run();
     let may_take_over = continues && (level == Level::WriteAhead || leg.settings.rerun_after_crash);
-    let in_task = leg.caller.task.is_some();
+    let in_task = admitted.carrier().is_a_task();
     match granted(claims, request, may_take_over, in_task).await {
         Granted::Fresh(fence, claimed) => {
             let stored = match level {
@@ -231,25 +240,23 @@ fn row(
     if level == Level::None {
         return Ok(None);
     }
-    let principal = admitted.principal();
     let now = server.clock.now();
     let row = match (admitted.call(), admitted.record()) {
         (Some(call), Some(record)) => {
-            let responses = received_responses(admitted)?;
-            let print = fingerprint(call.secret(), record, responses.as_ref());
+            let print = fingerprint(call.secret(), record, admitted.answers());
             let keep = until(admitted.accepted_until(), now) + Duration::from_secs(2 * CLOCK_SKEW);
             let key = CallKey::from_bytes(*call.id().as_bytes());
-            RowSeal::new(&leg.binding(principal), (key, u32::from(call.leg()), print), keep)
+            RowSeal::new(&admitted.binding(), (key, u32::from(call.leg()), print), keep)
         }
         // A request of a session, or the first request of a caller who cannot take state only.
-        _ if leg.request.session.is_some() || !admitted.takes_state_only(server) => {
+        _ if !admitted.carrier().continues_in_another_run() || !admitted.takes_state_only(server) => {
             let Some(key) = first_request(admitted)? else {
                 // A prompt and a resource are read.
                 let is_read = &*leg.request.method != method::TOOLS_CALL;
                 return if is_read { Ok(None) } else { Err(Refusal::NoClaim) };
             };
             RowSeal::new(
-                &leg.binding(principal),
+                &admitted.binding(),
                 (key, 1, Fingerprint::from_bytes([0; 16])),
                 claims.options.first_request_ttl,
             )
@@ -313,7 +320,9 @@ async fn report_to_task(
     admitted: &Admitted<'_>,
     round: &StoredRound<'_>,
 ) -> Result<(), Refusal> {
-    let (Some(task), Some(state)) = (admitted.leg().caller.task, round.request_state) else { return Ok(()) };
+    let (Some(task), Some(state)) = (admitted.carrier().task_leg(), round.request_state) else {
+        return Ok(());
+    };
     if let Some(record) = admitted.sealed_record(server, state).await? {
         leg_end::report_to_task(task, &record);
     }

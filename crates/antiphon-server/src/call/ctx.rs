@@ -1,12 +1,12 @@
 //! The context of a handler: the answers of this leg, the state of the last leg, and the caller.
 
 use crate::{
-    call::{self, Carrier, InputResponse, LegRuntime, ask::Ask, emit::Emitter},
+    call::{self, InputResponse, LegRuntime, ask::Ask, emit::Emitter},
     errors::error::Error,
     form,
     identity::bearer::Bearer,
     receipt::ReceiptRequest,
-    request::trace::TraceContext,
+    request::{carrier::Carrier, trace::TraceContext},
     runtime::Runtime,
 };
 use antiphon_engine::AnsweredAsk;

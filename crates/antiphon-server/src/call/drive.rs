@@ -20,7 +20,7 @@ use crate::call::{
     ctx::Ctx,
     exchange::{Exchange, HandlerEnd},
     leg_runtime::LegRuntime,
-    outcome::{HandlerOutcome, IntoOutcome},
+    outcome::{FinalOutcome, HandlerOutcome, IntoOutcome},
 };
 use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, WakeTracker};
 use antiphon_wire::{InputRequest, InputRequests};
@@ -50,7 +50,7 @@ const DIVERGENCE_GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) enum DriveResult<T> {
     /// The handler returned a result. `None` if it never needed the leg.
-    Returned(HandlerOutcome<T>, Option<Box<LegOutput>>),
+    Returned(FinalOutcome<T>, Option<Box<LegOutput>>),
     /// The handler waits for answers, or the leg ends at a checkpoint.
     Round(Round, Box<LegOutput>),
     /// The leg ended without a result.
@@ -103,10 +103,10 @@ pub(crate) async fn drive<T, R: IntoOutcome<T>>(
 }
 
 fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<T> {
-    let HandlerOutcome::InputRequired(required) = outcome else {
-        return DriveResult::Returned(outcome, runtime.finish());
+    let InputRequired { asks, state, urls_first } = match outcome.into_final() {
+        Ok(outcome) => return DriveResult::Returned(outcome, runtime.finish()),
+        Err(required) => required,
     };
-    let InputRequired { asks, state, urls_first } = required;
     let faulty = asks.iter().find_map(|ask| {
         let InputRequest::Elicit(elicit) = ask.request() else { return None };
         check_elicit(elicit).err().map(|cause| format!("`{}`: {cause}", ask.key()))

@@ -1,6 +1,9 @@
 //! The driver's exchange with the client while a handler runs, by carrier.
 
-use crate::call::{carrier::LegCarrier, in_task::TaskExchange, leg_runtime::LegRuntime, pushed::PushedAsks};
+use crate::{
+    call::{in_task::TaskExchange, leg_runtime::LegRuntime, pushed::PushedAsks},
+    request::carrier::LegCarrier,
+};
 use std::{task::Context, time::Duration};
 
 /// The end of a run of a handler.

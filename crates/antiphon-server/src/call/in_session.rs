@@ -5,12 +5,10 @@ mod ids;
 mod pending_round;
 
 use crate::{
-    call::{LegCarrier, Pushed, Round, leg_end, result::LegInput},
+    call::{Round, leg_end},
     errors::refusal::{Refusal, StepsKept},
-    outbox::Outbox,
-    request::admit::Admitted,
+    request::{admit::Admitted, carrier::Pushed},
     runtime::Runtime,
-    session::{AnswerTimeout, Session},
 };
 use antiphon_engine::{LegOutput, Record};
 use antiphon_seal::Call;
@@ -19,7 +17,7 @@ use antiphon_wire::{
     pacing::{Pacing, StateOnlyLimits},
 };
 use ids::ElicitationIds;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The pause before a handler is entered again after its last leg failed with something recorded.
@@ -33,7 +31,7 @@ pub(crate) struct SessionPacing {
 }
 
 impl SessionPacing {
-    /// Waits for the answers to the round, and returns the input of the next leg.
+    /// Waits for the answers to the round, and returns the record of the next leg.
     pub(crate) async fn next(
         &mut self,
         server: &Runtime,
@@ -41,7 +39,7 @@ impl SessionPacing {
         pushed: &Pushed,
         round: Round,
         left: LegOutput,
-    ) -> Result<LegInput, Refusal> {
+    ) -> Result<Box<Record>, Refusal> {
         let LegOutput { call, mut record, steps_done, .. } = left;
         let given = round.by_hand.as_ref().map_or(&[] as &[_], |by_hand| &by_hand.ids);
         let ids = ElicitationIds::of(call.as_ref(), &round.requests, given);
@@ -51,7 +49,7 @@ impl SessionPacing {
             // The last leg failed: the record counts how often.
             self.pacing = None;
             sleep(AFTER_A_FAULT).await;
-            return Ok(LegInput { record: Some(Box::new(record)), responses: None });
+            return Ok(Box::new(record));
         };
         // A call from the beginning would repeat completed steps.
         if by_hand.urls_first
@@ -79,7 +77,7 @@ impl SessionPacing {
                 fault.refuse(server, target, id).after_steps(steps_done, StepsKept::Nowhere)
             })?;
         }
-        Ok(LegInput { record: Some(Box::new(record)), responses: None })
+        Ok(Box::new(record))
     }
 }
 
@@ -108,7 +106,7 @@ async fn ask(
     ids: &ElicitationIds,
 ) -> Result<(), AskFailure> {
     let declared = admitted.missing(requests);
-    let lacks = |missing: AskSupport, (_, request)| missing.and(pushed.session.missing(request));
+    let lacks = |missing: AskSupport, (_, request)| missing.and(pushed.missing(request));
     let missing = requests.iter().fold(declared, lacks);
     if missing != AskSupport::NONE {
         return Err(AskFailure::Refused(Refusal::Capability { missing }));
@@ -120,28 +118,6 @@ async fn ask(
     let limits = server.engine_limits();
     let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
-}
-
-/// Returns the carrier of this leg: a task's own, or pushed, in a session with a stream for questions.
-pub(crate) fn carrier(server: &Runtime, admitted: &Admitted<'_>) -> LegCarrier {
-    if let Some(task) = admitted.leg().caller.task {
-        return LegCarrier::Task(Arc::clone(task));
-    }
-    match pushed(server, admitted) {
-        Some(pushed) => LegCarrier::Pushed(Box::new(pushed)),
-        None => LegCarrier::Sealed,
-    }
-}
-
-fn pushed(server: &Runtime, admitted: &Admitted<'_>) -> Option<Pushed> {
-    let leg = admitted.leg();
-    let session: &Session = leg.request.session.as_ref()?;
-    let outbox: &Outbox = leg.caller.outbox?;
-    let limit = leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
-    let wait = AnswerTimeout { limit, at_most: Some(server.limits.max_answer_timeout) };
-    let scopes = leg.settings.scopes.clone();
-    let may_answer = leg.settings.approved_by.permits(admitted.principal());
-    Some(Pushed { session: session.clone(), outbox: outbox.clone(), wait, scopes, may_answer })
 }
 
 /// Returns the error that names the URLs, if the client supports it.

@@ -1,11 +1,9 @@
 //! The legs of a call that may ask: answers are received, the handler runs, and its questions leave.
 
-pub(crate) use crate::request::admit::admit;
-
 use crate::{
     at_most_once::ClaimedLeg,
     call::{
-        DriveResult, LegCarrier,
+        DriveResult, Round,
         ctx::{self, Ctx},
         emit::Emitter,
         in_flight::InFlight,
@@ -14,16 +12,15 @@ use crate::{
         leg_end::{self, LegEnd},
         permit::ConcurrencyPermit,
         replay_check,
-        result::{HandlerFuture, LegInput, LegResult},
+        result::{CallEnd, HandlerFuture, LegResult},
         setup::{leg_context, setup},
     },
     errors::refusal::Refusal,
     options::settings::OnVersion,
-    request::{admit::Admitted, responses::received_responses},
+    request::{admit::Admitted, carrier::LegCarrier},
     runtime::Runtime,
 };
-use antiphon_engine::{Leg as Engine, Purpose, Record};
-use serde_json::value::RawValue;
+use antiphon_engine::{Leg as Engine, LegOutput, Purpose, Record};
 use std::sync::Arc;
 
 /// Runs the legs of one request: one leg, or in a session all legs of the call. `start` decodes the arguments and
@@ -35,63 +32,63 @@ pub(crate) async fn run<T: Send + 'static>(
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<LegResult<T>, Refusal> {
     admitted.require(admitted.leg().settings.needs).map_err(|refusal| with_done(admitted, refusal))?;
-    let mut input = match receive(server, admitted)? {
-        LegStart::Enter(input) => input,
+    let again = admitted.receive(server).map_err(|stop| {
+        let refusal = leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id());
+        with_done(admitted, refusal)
+    })?;
+    if !again.is_empty() {
         // Boxed, because it would enlarge the future of every call.
-        LegStart::AskAgain(requests) => return Box::pin(ask_again(server, admitted, requests)).await,
-    };
+        return Box::pin(ask_again(server, admitted, again)).await;
+    }
     let mut session = in_session::SessionPacing::default();
+    // The record of the leg before, if the request did not bring it in its state: only sessions have one.
+    let mut record = None;
     loop {
-        let carrier = in_session::carrier(server, admitted);
-        let limits = carrier.limits(server.engine_limits());
-        let result = match enter(server, admitted, input, carrier, claim, &start).await? {
+        let result = match enter(server, admitted, record, claim, &start).await? {
             Ok(result) => result,
-            Err(fault) => return Ok(LegResult::BadArguments(fault)),
+            Err(fault) => return Ok(LegResult::Over(CallEnd::BadArguments(fault))),
         };
-        let (round, left) = match leg_end::settle(server, admitted, claim.map(Arc::as_ref), &limits, result)?
-        {
-            LegEnd::Over(result) => return Ok(result),
+        let (round, left) = match leg_end::settle(server, admitted, claim.map(Arc::as_ref), result)? {
+            LegEnd::Over(end) => return Ok(LegResult::Over(end)),
             LegEnd::Leaves(round, left) => (round, left),
         };
-        match in_session::carrier(server, admitted) {
-            carrier @ (LegCarrier::Sealed | LegCarrier::Task(_)) => {
-                let task = match carrier {
-                    // The runner of the task keeps the state.
-                    LegCarrier::Task(task) => {
-                        leg_end::report_to_task(&task, &left.record);
-                        if let Some(by_hand) = &round.by_hand {
-                            task.report(|news| news.elicitation_ids.clone_from(&by_hand.ids));
-                        }
-                        None
-                    }
-                    _ => leg_end::new_task(&left),
-                };
-                let permit = admitted.permit(round.requests)?;
-                let round = leg_end::seal(server, admitted, permit, left, claim.map(Arc::as_ref)).await?;
-                return Ok(match task {
-                    None => LegResult::InputRequired(round),
-                    Some(task) => LegResult::Promoted(task, round),
-                });
-            }
-            // The call continues here: the handler is entered again.
-            LegCarrier::Pushed(pushed) => {
-                // Boxed, because it would enlarge the future of every call.
-                let next = Box::pin(session.next(server, admitted, &pushed, round, *left));
-                input = match claim {
-                    None => next.await?,
-                    Some(claim) => Box::pin(claim.run(next)).await.ok_or_else(|| claim.lost())??,
-                };
-            }
-        }
+        let LegCarrier::Pushed(pushed) = admitted.carrier() else {
+            return leave(server, admitted, claim.map(Arc::as_ref), round, left).await;
+        };
+        // The call continues here: the handler is entered again. Boxed, because it would enlarge the future of every call.
+        let pushed = Arc::clone(pushed);
+        let next = Box::pin(session.next(server, admitted, &pushed, round, *left));
+        record = Some(match claim {
+            None => next.await?,
+            Some(claim) => Box::pin(claim.run(next)).await.ok_or_else(|| claim.lost())??,
+        });
     }
 }
 
-/// The next action after the answers of a request were received.
-enum LegStart {
-    /// The handler runs.
-    Enter(LegInput),
-    /// Returned questions without a valid answer: only these are asked again.
-    AskAgain(antiphon_wire::InputRequests),
+/// Seals a round, which leaves. The runner of a task keeps its state.
+async fn leave<T>(
+    server: &Runtime,
+    admitted: &mut Admitted<'_>,
+    claim: Option<&ClaimedLeg>,
+    round: Round,
+    left: Box<LegOutput>,
+) -> Result<LegResult<T>, Refusal> {
+    let new_task = match admitted.carrier().task_leg() {
+        Some(task) => {
+            leg_end::report_to_task(task, &left.record);
+            if let Some(by_hand) = round.by_hand {
+                task.report(|news| news.elicitation_ids = by_hand.ids);
+            }
+            None
+        }
+        None => leg_end::new_task(&left),
+    };
+    let permit = admitted.permit(round.requests)?;
+    let round = leg_end::seal(server, admitted, permit, left, claim).await?;
+    Ok(match new_task {
+        None => LegResult::InputRequired(round),
+        Some(task) => LegResult::Promoted(task, round),
+    })
 }
 
 /// Asks questions again whose answers are not valid.
@@ -108,41 +105,22 @@ async fn ask_again<T>(
 /// Adds the completed steps of the record that came with the state.
 fn with_done(admitted: &Admitted<'_>, refusal: Refusal) -> Refusal {
     let done = admitted.record().map(Record::steps_done).unwrap_or_default();
-    refusal.after_steps(done, leg_end::kept(admitted, false))
-}
-
-fn receive(server: &Arc<Runtime>, admitted: &mut Admitted<'_>) -> Result<LegStart, Refusal> {
-    if admitted.leg().request.session.is_some() {
-        return Ok(LegStart::Enter(LegInput::default()));
-    }
-    let responses = received_responses(admitted)?;
-    let answer = |key: &str| responses.as_ref()?.get(key).map(RawValue::get);
-    let limits = in_session::carrier(server, admitted).limits(server.engine_limits());
-    let again = admitted.receive(answer, &limits).map_err(|stop| {
-        let refusal = leg_end::refuse(server, admitted.leg().target, stop, admitted.call_id());
-        with_done(admitted, refusal)
-    })?;
-    Ok(if again.is_empty() {
-        LegStart::Enter(LegInput { record: None, responses })
-    } else {
-        LegStart::AskAgain(again)
-    })
+    refusal.after_steps(done, admitted.carrier().steps_kept(false))
 }
 
 /// Runs the handler once. The inner error is a decoding error of the arguments.
 async fn enter<T: Send + 'static>(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
-    input: LegInput,
-    carrier: LegCarrier,
+    record: Option<Box<Record>>,
     claim: Option<&Arc<ClaimedLeg>>,
     start: &impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
 ) -> Result<Result<DriveResult<T>, String>, Refusal> {
-    let leg = admitted.leg();
-    let slot = ConcurrencyPermit::take(server, leg.request, leg.caller, admitted.principal());
+    let place = admitted.carrier().handler_place();
+    let slot = ConcurrencyPermit::take(server, place, admitted.leg().caller, admitted.principal());
     let Some(slot) = slot else { return Err(Refusal::Busy) };
-    let checks = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
-    let shared = context(server, admitted, input, carrier, claim.cloned());
+    let checks = server.replay.is_on() && admitted.carrier().has_replay_check();
+    let shared = context(server, admitted, record, claim.cloned());
     let handler = match start(Ctx::new(Arc::clone(&shared))) {
         Ok(handler) => handler,
         Err(fault) => return Ok(Err(fault)),
@@ -164,16 +142,15 @@ async fn enter<T: Send + 'static>(
 fn context(
     server: &Arc<Runtime>,
     admitted: &mut Admitted<'_>,
-    input: LegInput,
-    carrier: LegCarrier,
+    record: Option<Box<Record>>,
     claim: Option<Arc<ClaimedLeg>>,
 ) -> Arc<ctx::LegContext> {
     let (call, number) = (admitted.call_id(), admitted.leg_number());
-    let watches = server.replay.is_on() && matches!(carrier, LegCarrier::Sealed);
+    let watches = server.replay.is_on() && admitted.carrier().has_replay_check();
     let purpose = if watches { Purpose::Observe } else { Purpose::Serve };
     let writes_ahead = claim.as_ref().is_some_and(|claim| claim.writes_ahead());
-    let setup = setup(server, admitted, &carrier, purpose, writes_ahead);
-    let LegInput { record, responses } = input;
+    let setup = setup(server, admitted, purpose, writes_ahead);
+    let answers = admitted.take_answers();
     let mut record = record.map(|record| *record).or_else(|| admitted.take_record());
     let mut begun = admitted.take_call();
     if let Some(claim) = claim.as_ref().filter(|_| writes_ahead) {
@@ -192,14 +169,14 @@ fn context(
     let (engine, unverified) = match (begun, record) {
         (Some(call), record) => {
             let record = record.unwrap_or_default();
-            (LazyLeg::begun(Engine::resume(call, record, responses.as_ref(), setup)), None)
+            (LazyLeg::begun(Engine::resume(call, record, answers.as_ref(), setup)), None)
         }
-        (None, _) => (LazyLeg::first(setup), responses),
+        (None, _) => (LazyLeg::first(setup), answers),
     };
     let leg = admitted.leg();
-    let mut context = leg_context(server, admitted, call, number, engine, carrier, claim);
-    context.unverified = unverified.filter(|responses| !responses.is_empty());
-    context.emitter = match leg.caller.task {
+    let mut context = leg_context(server, admitted, call, number, engine, claim);
+    context.unverified = unverified.filter(|answers| !answers.is_empty());
+    context.emitter = match admitted.carrier().task_leg() {
         None => Emitter::of(leg.request, leg.caller.outbox, leg.logs).map(Box::new),
         Some(task) => Some(Box::new(Emitter::of_task(task))),
     };

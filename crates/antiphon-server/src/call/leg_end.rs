@@ -5,14 +5,14 @@
 
 use crate::{
     at_most_once::ClaimedLeg,
-    call::{DriveResult, Round, outcome::HandlerOutcome, result::LegResult},
+    call::{DriveResult, Round, outcome::FinalOutcome, result::CallEnd},
     errors::refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed, sentence},
     options::clock::seconds,
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
     task_registry::leg::TaskLeg,
 };
-use antiphon_engine::{AskRecord, LegOutput, Limits, Record, StopReason};
+use antiphon_engine::{AskRecord, LegOutput, Record, StopReason};
 use antiphon_seal::{Call, CallId};
 use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped, method};
@@ -21,17 +21,16 @@ use std::time::Duration;
 /// The end of a leg within its call.
 pub(crate) enum LegEnd<T> {
     /// The call is over.
-    Over(LegResult<T>),
+    Over(CallEnd<T>),
     /// A round leaves, or state only.
     Leaves(Round, Box<LegOutput>),
 }
 
-/// Returns the next action after a handler has run. `limits` are those of its carrier.
+/// Returns the next action after a handler has run.
 pub(crate) fn settle<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
     claim: Option<&ClaimedLeg>,
-    limits: &Limits,
     result: DriveResult<T>,
 ) -> Result<LegEnd<T>, Refusal> {
     let target = admitted.leg().target;
@@ -43,9 +42,9 @@ pub(crate) fn settle<T>(
                 return Ok(LegEnd::Leaves(round, left));
             }
             let path = round.requests.iter().next().map_or("", |(key, _)| key).to_owned();
-            return failed(server, admitted, claim, limits, StopReason::Capability { path, missing }, left);
+            return failed(server, admitted, claim, StopReason::Capability { path, missing }, left);
         }
-        DriveResult::Stopped(stop, left) => return failed(server, admitted, claim, limits, stop, left),
+        DriveResult::Stopped(stop, left) => return failed(server, admitted, claim, stop, left),
         // The request was cancelled, so this error is not sent.
         DriveResult::Cancelled => return Err(Refusal::Internal),
     };
@@ -53,7 +52,7 @@ pub(crate) fn settle<T>(
         // A result would hide that nobody knows whether the step had its effect.
         Some(left) if left.unknown_step.is_some() => {
             let path = left.unknown_step.clone().unwrap_or_default();
-            return failed(server, admitted, claim, limits, StopReason::OutcomeUnknown { path }, left);
+            return failed(server, admitted, claim, StopReason::OutcomeUnknown { path }, left);
         }
         left => left,
     };
@@ -66,32 +65,30 @@ pub(crate) fn settle<T>(
     }
     let is_tool = &*admitted.leg().request.method == method::TOOLS_CALL;
     Ok(LegEnd::Over(match outcome {
-        HandlerOutcome::Complete(result) => LegResult::Complete(result),
-        HandlerOutcome::UserFacing(text) => LegResult::Failed(Some(text)),
-        HandlerOutcome::NotFound => LegResult::NotFound,
-        HandlerOutcome::Refused(text) if done.is_empty() => LegResult::Failed(Some(text)),
-        HandlerOutcome::Refused(text) if is_tool => LegResult::Failed(Some(after_steps(&text, &done))),
-        HandlerOutcome::Refused(text) => {
+        FinalOutcome::Complete(result) => CallEnd::Complete(result),
+        FinalOutcome::UserFacing(text) => CallEnd::Failed(Some(text)),
+        FinalOutcome::NotFound => CallEnd::NotFound,
+        FinalOutcome::Refused(text) if done.is_empty() => CallEnd::Failed(Some(text)),
+        FinalOutcome::Refused(text) if is_tool => CallEnd::Failed(Some(after_steps(&text, &done))),
+        FinalOutcome::Refused(text) => {
             return Err(Refusal::UserFacing(text).after_steps(done, StepsKept::Nowhere));
         }
-        HandlerOutcome::Failed(cause) => {
+        FinalOutcome::Failed(cause) => {
             tracing::error!(target = ?escaped(target), cause = %escaped(&cause).limit(CAUSE), "a handler failed");
             match done.is_empty() {
-                _ if server.show_errors => LegResult::Failed(Some(cause)),
-                true => LegResult::Failed(None),
+                _ if server.show_errors => CallEnd::Failed(Some(cause)),
+                true => CallEnd::Failed(None),
                 false if is_tool => {
                     let text = format!("The tool {target} failed; the reason is in the server's log");
-                    LegResult::Failed(Some(after_steps(&text, &done)))
+                    CallEnd::Failed(Some(after_steps(&text, &done)))
                 }
                 false => return Err(Refusal::Internal.after_steps(done, StepsKept::Nowhere)),
             }
         }
-        HandlerOutcome::OverLimit { name, text } => {
+        FinalOutcome::OverLimit { name, text } => {
             tracing::error!(target = ?escaped(target), name, text = %escaped(&text).limit(CAUSE), "a limit was reached");
-            return Err(Refusal::Limit { name, text }.after_steps(done, kept(admitted, false)));
+            return Err(Refusal::Limit { name, text }.after_steps(done, admitted.carrier().steps_kept(false)));
         }
-        // The driver converted this variant to a round.
-        HandlerOutcome::InputRequired(_) => return Err(Refusal::Internal),
     }))
 }
 
@@ -106,7 +103,6 @@ fn failed<T>(
     server: &Runtime,
     admitted: &mut Admitted<'_>,
     claim: Option<&ClaimedLeg>,
-    limits: &Limits,
     stop: StopReason,
     mut left: Box<LegOutput>,
 ) -> Result<LegEnd<T>, Refusal> {
@@ -117,7 +113,8 @@ fn failed<T>(
     // A state that leaves after the time of the call could not come back.
     let deadline = left.call.as_ref().and_then(Call::deadline);
     let is_over = deadline.is_some_and(|deadline| deadline < seconds(server.clock.now()));
-    if !stays && !is_over && admitted.takes_state_only(server) && left.suspend_before_error(limits) {
+    let limits = admitted.carrier().limits(server.engine_limits());
+    if !stays && !is_over && admitted.takes_state_only(server) && left.suspend_before_error(&limits) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();
@@ -127,19 +124,11 @@ fn failed<T>(
         (StopReason::TakenOver, Some(claim)) => claim.lost(),
         (stop, _) => refuse(server, target, stop, call),
     };
-    // In a session no state has left the server: a new call repeats all steps.
+    // Where no state leaves this run, a new call repeats all steps.
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);
-    let is_lost = is_over || !is_stored && left.has_new_step() || admitted.leg().request.session.is_some();
-    Err(refusal.after_steps(left.steps_done, kept(admitted, is_lost)))
-}
-
-/// Returns the record of the completed steps of a call. `is_lost` is true if no state has all of them.
-pub(crate) fn kept(admitted: &Admitted<'_>, is_lost: bool) -> StepsKept {
-    match admitted.leg().caller.task {
-        _ if is_lost => StepsKept::Nowhere,
-        Some(_) => StepsKept::InTask,
-        None => StepsKept::InRecord,
-    }
+    let is_lost =
+        is_over || !is_stored && left.has_new_step() || !admitted.carrier().continues_in_another_run();
+    Err(refusal.after_steps(left.steps_done, admitted.carrier().steps_kept(is_lost)))
 }
 
 /// Tells the runner of a task what it cannot see in the state of the next leg.
@@ -177,7 +166,7 @@ pub(crate) async fn seal(
         // After the time of the call no earlier state opens either, so no repetition finds the steps.
         let is_over = matches!(refusal, Refusal::Limit { name: CALL_TIMEOUT, .. });
         let is_lost = is_over || after_effect && !is_stored;
-        refusal.after_steps(left.steps_done, kept(admitted, is_lost))
+        refusal.after_steps(left.steps_done, admitted.carrier().steps_kept(is_lost))
     })
 }
 
@@ -185,9 +174,7 @@ pub(crate) async fn seal(
 pub(crate) fn report_cause<T>(server: &Runtime, result: &DriveResult<T>) {
     match result {
         DriveResult::Stopped(stop, _) => server.replay.report_cause(|| stop.describe()),
-        DriveResult::Returned(HandlerOutcome::Failed(cause), _) => {
-            server.replay.report_cause(|| cause.clone())
-        }
+        DriveResult::Returned(FinalOutcome::Failed(cause), _) => server.replay.report_cause(|| cause.clone()),
         DriveResult::Returned(..) | DriveResult::Round(..) | DriveResult::Cancelled => {}
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::{
     at_most_once::ClaimedLeg,
-    call::{carrier::LegCarrier, lazy_leg::LazyLeg},
+    call::lazy_leg::LazyLeg,
     errors::ask_error::AskError,
     options::{clock::seconds, limits::Limits},
+    request::carrier::LegCarrier,
     runtime::Runtime,
 };
 use antiphon_engine::{CallSite, DeferredWork, Leg, LegOutput, LogEvent, PollContext, SlotId, StopReason};

@@ -10,12 +10,11 @@
 //! ```
 //!
 //! The record and all decisions are in `antiphon-engine`. This module holds the futures that handlers await
-//! ([`elicit`], [`step`], [`select`], [`checkpoint`]), the [`carrier`] of their questions, and [`drive`], which polls
+//! ([`elicit`], [`step`], [`select`], [`checkpoint`]), the [carrier](crate::request::carrier) of their questions, and [`drive`], which polls
 //! the handler.
 
 pub(crate) mod ask;
 mod awaits;
-pub(crate) mod carrier;
 pub(crate) mod claim;
 pub(crate) mod ctx;
 pub(crate) mod drive;
@@ -43,7 +42,5 @@ mod store_order;
 pub(crate) use antiphon_engine::read_answer;
 pub use antiphon_engine::{InputResponse, IntoNumber, Migration, StepKey};
 pub use awaits::*;
-pub use carrier::Carrier;
-pub(crate) use carrier::{LegCarrier, Pushed};
 pub(crate) use drive::{DriveResult, Round, drive};
 pub(crate) use leg_runtime::LegRuntime;

@@ -36,6 +36,32 @@ pub enum HandlerOutcome<T> {
     NotFound,
 }
 
+/// The outcome of a handler that asks nothing: as [`HandlerOutcome`], which has the meaning of each case.
+#[derive(Debug)]
+pub(crate) enum FinalOutcome<T> {
+    Complete(T),
+    UserFacing(String),
+    Refused(String),
+    Failed(String),
+    OverLimit { name: &'static str, text: String },
+    NotFound,
+}
+
+impl<T> HandlerOutcome<T> {
+    /// Returns the final outcome, or else the questions of a handler that is not finished.
+    pub(crate) fn into_final(self) -> Result<FinalOutcome<T>, InputRequired> {
+        Ok(match self {
+            Self::Complete(result) => FinalOutcome::Complete(result),
+            Self::InputRequired(required) => return Err(required),
+            Self::UserFacing(text) => FinalOutcome::UserFacing(text),
+            Self::Refused(text) => FinalOutcome::Refused(text),
+            Self::Failed(cause) => FinalOutcome::Failed(cause),
+            Self::OverLimit { name, text } => FinalOutcome::OverLimit { name, text },
+            Self::NotFound => FinalOutcome::NotFound,
+        })
+    }
+}
+
 /// A return type of a handler that becomes a `T` on the wire.
 ///
 /// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`. For prompts

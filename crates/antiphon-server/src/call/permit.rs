@@ -1,6 +1,6 @@
 //! Permits for running handlers.
 
-use crate::{identity::caller::Caller, quota::QuotaPermit, request::receive::Request, runtime::Runtime};
+use crate::{identity::caller::Caller, quota::QuotaPermit, request::carrier::HandlerPlace, runtime::Runtime};
 use antiphon_seal::Principal;
 use std::sync::{
     Arc,
@@ -26,17 +26,17 @@ impl ConcurrencyPermit {
     /// own, and each caller gets only a part of it. Anonymous callers leave a share of both to the others.
     pub(crate) fn take(
         runtime: &Arc<Runtime>,
-        request: &Request<'_>,
+        place: HandlerPlace<'_>,
         caller: &Caller<'_>,
         principal: Option<&Principal>,
     ) -> Option<Self> {
-        let place = match &request.session {
-            Some(session) => {
+        let place = match place {
+            HandlerPlace::Session(session) => {
                 let account = runtime.accounts.of(caller, principal);
                 Place::InSession(session.handler_permit(account, &runtime.limits)?)
             }
-            None if caller.task.is_some() => Place::InTask,
-            None => {
+            HandlerPlace::Task => Place::InTask,
+            HandlerPlace::Request => {
                 Place::Outside(RunningHandler::begin(runtime, principal.is_none() && caller.is_remote())?)
             }
         };

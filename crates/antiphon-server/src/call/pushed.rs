@@ -7,8 +7,9 @@
 //! ```
 
 use crate::{
-    call::{carrier::Pushed, leg_runtime::LegRuntime},
+    call::leg_runtime::LegRuntime,
     errors::refusal::NOT_APPROVER,
+    request::carrier::Pushed,
     session::{AnswerTimeout, AskEnd, OutboundRequest, Question, not_answered, too_late},
 };
 use antiphon_engine::{PendingAsk, SlotId, StopReason};
@@ -109,7 +110,7 @@ impl<'f> PushedAsks<'f> {
             return Err(StopReason::Client(NOT_APPROVER.to_owned()));
         }
         // > A server **MUST NOT** send requests for capabilities that were not negotiated.
-        let missing = self.pushed.session.missing(&request);
+        let missing = self.pushed.missing(&request);
         if missing != AskSupport::NONE {
             return Err(StopReason::Capability { path, missing });
         }
@@ -125,11 +126,9 @@ impl<'f> PushedAsks<'f> {
             }
             None => self.pushed.wait,
         };
-        let Pushed { session, outbox, scopes, .. } = self.pushed;
         let (elicitation_id, related_task) = (id.as_deref(), None);
         let question = Question { key: &path, request: &request, elicitation_id, related_task };
-        let outbound =
-            OutboundRequest::send(session, outbox, scopes, &question, wait).map_err(StopReason::Author)?;
+        let outbound = self.pushed.send(&question, wait)?;
         Ok(SentAsk { slot, path, outbound, expires: deadline.is_some() })
     }
 

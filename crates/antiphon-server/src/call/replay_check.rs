@@ -3,10 +3,10 @@
 
 use crate::{
     call::{
-        DriveResult, LegCarrier,
+        DriveResult,
         ctx::Ctx,
         lazy_leg::LazyLeg,
-        outcome::HandlerOutcome,
+        outcome::FinalOutcome,
         result::HandlerFuture,
         setup::{leg_context, setup},
     },
@@ -51,7 +51,7 @@ pub(crate) async fn check<T: Send + 'static>(
         // A failed handler may drop questions. But a step that was dropped while it ran may have acted.
         DriveResult::Returned(outcome, Some(left)) => {
             let Some(run) = ReplayRun::at(server, admitted, left) else { return };
-            if matches!(outcome, HandlerOutcome::Complete(_)) {
+            if matches!(outcome, FinalOutcome::Complete(_)) {
                 run.at_dropped(left);
             } else {
                 run.at_cut(left);
@@ -130,11 +130,10 @@ impl<'a> ReplayRun<'a> {
     ) {
         let Some(call) = left.call.take() else { return };
         let limits = &self.server.limits;
-        let carrier = LegCarrier::Sealed;
-        let setup = setup(self.server, self.admitted, &carrier, Purpose::DryRun, false);
+        let setup = setup(self.server, self.admitted, Purpose::DryRun, false);
         let engine = LazyLeg::begun(Leg::dry_run(call, left.record.clone(), setup));
         let leg = self.admitted.leg_number().saturating_add(1);
-        let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, carrier, None));
+        let shared = Arc::new(leg_context(self.server, self.admitted, self.call, leg, engine, None));
         let result = match start(Ctx::new(Arc::clone(&shared))) {
             Ok(handler) => {
                 // The handler is dropped after a panic, so no broken invariant is observed.

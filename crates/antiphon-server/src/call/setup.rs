@@ -3,19 +3,14 @@
 use crate::{
     at_most_once::ClaimedLeg,
     call::{
-        LegCarrier, LegRuntime,
+        LegRuntime,
         claim::anchors,
         ctx::{self, LaterLeg, Promotion},
         lazy_leg::LazyLeg,
     },
     options::{clock::seconds, settings::TaskMode},
     receipt::ReceiptRequest,
-    request::{
-        admit::{Admitted, LegRequest},
-        receive::Request,
-        task_form::may_promote,
-        trace::TraceContext,
-    },
+    request::{admit::Admitted, receive::Request, task_form::may_promote, trace::TraceContext},
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
@@ -27,12 +22,12 @@ use std::sync::Arc;
 pub(crate) fn setup(
     server: &Runtime,
     admitted: &Admitted<'_>,
-    carrier: &LegCarrier,
     purpose: Purpose,
     writes_ahead: bool,
 ) -> Setup {
     let settings = admitted.leg().settings;
-    let task = admitted.leg().caller.task;
+    let carrier = admitted.carrier();
+    let task = carrier.task_leg();
     Setup {
         limits: carrier.limits(server.engine_limits()),
         delivery: carrier.delivery(),
@@ -49,19 +44,17 @@ pub(crate) fn setup(
     }
 }
 
-/// Returns the context of a handler whose output is discarded.
+/// Returns the context of a leg. It has no emitter: the caller adds one if the output of the handler is sent.
 pub(crate) fn leg_context(
     server: &Arc<Runtime>,
     admitted: &Admitted<'_>,
     call: Option<CallId>,
     number: u16,
     mut engine: LazyLeg,
-    carrier: LegCarrier,
     claim: Option<Arc<ClaimedLeg>>,
 ) -> ctx::LegContext {
     let leg = admitted.leg();
-    // Only the later legs of a call, and sessions, have answers.
-    let has_answers = number > 1 || leg.request.session.is_some();
+    let has_answers = admitted.carrier().may_have_answers(number);
     let (method, version) = (&leg.request.method, leg.settings.version);
     let later = has_answers.then(|| {
         Box::new(LaterLeg {
@@ -80,21 +73,22 @@ pub(crate) fn leg_context(
         bearer: leg.caller.bearer().cloned(),
         client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
         version: version_of(leg.request),
-        promotion: promotion(server, leg),
+        promotion: promotion(server, admitted),
         trace: TraceContext::of(leg.request.params.meta).map(Box::new),
         emitter: None,
         runtime: LegRuntime::new(
             engine,
             Arc::clone(server),
-            carrier,
+            admitted.carrier().clone(),
             claim,
             (number == 1).then(|| Arc::clone(&leg.settings.needs_tracker)),
         ),
     }
 }
 
-fn promotion(server: &Runtime, leg: &LegRequest<'_>) -> Promotion {
-    if leg.caller.task.is_some() {
+fn promotion(server: &Runtime, admitted: &Admitted<'_>) -> Promotion {
+    let leg = admitted.leg();
+    if admitted.carrier().is_a_task() {
         return Promotion::InTask;
     }
     match leg.settings.task {

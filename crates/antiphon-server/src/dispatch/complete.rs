@@ -8,7 +8,7 @@ use crate::{
         completion::{Completing, Completions, RunCompleter},
         registry::Registry,
     },
-    request::receive::Request,
+    request::{carrier::HandlerPlace, receive::Request},
     runtime::{CAUSE, Runtime},
 };
 use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped};
@@ -31,7 +31,8 @@ pub(crate) async fn complete(
     let Some(completer) = find(server, registry, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
-    let Some(_slot) = ConcurrencyPermit::take(server, request, caller, principal.as_ref()) else {
+    let Some(_slot) = ConcurrencyPermit::take(server, HandlerPlace::of(request), caller, principal.as_ref())
+    else {
         return Err(Refusal::Busy);
     };
     let completing = Completing {

@@ -1,6 +1,10 @@
 //! The writing of results.
 
-use crate::{errors::refusal::Refusal, request::receive::Request};
+use crate::{
+    errors::refusal::Refusal,
+    request::receive::Request,
+    session::{InSession, SessionResult},
+};
 use antiphon_wire::{escaped, write_result};
 use serde::Serialize;
 
@@ -10,4 +14,15 @@ pub(super) fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<V
         tracing::error!(method = %escaped(&request.method), fault = %escaped(&fault), "a result cannot be written as JSON");
         Refusal::Internal
     })
+}
+
+/// Writes a result in the form of the request's version.
+pub(super) fn write(
+    request: &Request<'_>,
+    result: &(impl Serialize + SessionResult),
+) -> Result<Vec<u8>, Refusal> {
+    match &request.session {
+        None => encode(request, result),
+        Some(session) => encode(request, &InSession { version: session.version(), result }),
+    }
 }

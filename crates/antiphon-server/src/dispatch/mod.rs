@@ -1,7 +1,9 @@
 //! Dispatch: from a request to its reply.
 
+mod calls;
 mod complete;
 mod encode;
 pub(crate) mod listen;
+pub(crate) mod reply;
 pub(crate) mod route;
 mod tasks;

@@ -55,8 +55,8 @@ pub(super) async fn tasks(
             let page = task::list(server, request, caller, settings, now.profile.page_size).await?;
             write(server, request, &page)
         }
-        (TaskForm::Session | TaskForm::Draft, method::TASKS_RESULT) => {
-            let (id, result) = task::result(server, request, caller, settings).await?;
+        (form @ (TaskForm::Session | TaskForm::Draft), method::TASKS_RESULT) => {
+            let (id, result) = task::result(server, request, caller, settings, form).await?;
             write_result(server, request, &id, result)
         }
         (TaskForm::Draft, method::TASKS_INPUT_RESPONSE) => {
@@ -75,11 +75,9 @@ pub(super) async fn tasks(
 ///
 /// In a session without tasks, and for the methods of earlier forms, there is no such method.
 fn without_form(request: &Request<'_>) -> Refusal {
-    match &*request.method {
-        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL if request.session.is_none() => {
-            Refusal::TaskExtension
-        }
-        other => Refusal::Method(other.to_owned()),
+    match (&*request.method, &request.session) {
+        (method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL, None) => Refusal::TaskExtension,
+        (other, _) => Refusal::Method(other.to_owned()),
     }
 }
 

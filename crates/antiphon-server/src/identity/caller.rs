@@ -113,9 +113,6 @@ impl Default for Identity {
 impl Identity {
     /// Returns the caller's principal. The text of an `Err` is for the log: such a caller is refused.
     pub(crate) fn of(&self, caller: &Caller<'_>) -> Result<Option<Principal>, String> {
-        if let Some(task) = caller.task {
-            return Ok(task.principal.clone());
-        }
         // The author's function may panic, and some callers of this method do not catch panics.
         let bound = panic::catch_unwind(AssertUnwindSafe(|| (self.binder)(caller)));
         let bound = bound.map_err(|_panic| "bind_principal panicked".to_owned())?;

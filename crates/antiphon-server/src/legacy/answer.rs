@@ -1,8 +1,8 @@
 //! One request of a session.
 
 use crate::{
-    dispatch::route::RouteOutcome, errors::refusal::Refusal, identity::caller::Caller, read::read_object,
-    reply::ReplyMessage, request::receive::Request, server::Server, session::session::Session,
+    errors::refusal::Refusal, identity::caller::Caller, read::read_object, reply::ReplyMessage,
+    request::receive::Request, server::Server, session::session::Session,
     subscribe::registry::SubscriptionHandle, task,
 };
 use antiphon_wire::{
@@ -205,12 +205,7 @@ impl Session {
         let request = self.translate(request, caller)?;
         // The server may have been built outside of a runtime.
         task::begin(&server.0.runtime);
-        match server.route(&server.offered(), &request, caller).await {
-            Ok(RouteOutcome::Body(body)) => Ok(body),
-            // Such a method was refused above.
-            Ok(RouteOutcome::Open(_)) => Err(ErrorObject::internal().into()),
-            Err(refusal) => Err(Fault::Refused(refusal)),
-        }
+        Ok(server.route(&server.offered(), &request, caller).await?)
     }
 
     fn translate<'a>(

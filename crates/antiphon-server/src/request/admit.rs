@@ -14,12 +14,15 @@ use crate::{
         limits::{LEG_WARNING, OnExpired, RECORD_WARNING},
         settings::{OnVersion, Settings},
     },
-    request::receive::Request,
+    request::{
+        carrier::{self, LegCarrier},
+        receive::Request,
+    },
     runtime::Runtime,
 };
-use antiphon_engine::{AskRecord, Limits, Record, StopReason};
+use antiphon_engine::{AskRecord, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, UniqueNames, escaped};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, InputResponses, UniqueNames, escaped};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
@@ -58,6 +61,9 @@ pub(crate) struct Admitted<'a> {
     /// The proof that the schema, the seal and the handler read the same values.
     _names: UniqueNames,
     principal: Option<Principal>,
+    carrier: LegCarrier,
+    /// The answers that came in time, until the handler's leg takes them.
+    answers: Option<InputResponses>,
     /// The call in its present leg; `None` on the first leg.
     call: Option<Call>,
     /// The rest of the opened state; `None` on the first leg. Boxed, because most requests are first legs.
@@ -91,38 +97,38 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     let names = leg.request.unique_names()?;
     // Checked before the state is opened, whose content is only for callers with these scopes.
     server.require_scopes(&leg.settings.scopes, leg.caller)?;
-    let principal = server.identity.of(leg.caller);
-    let (principal, state) = match (principal, leg.request.params.request_state) {
-        (Ok(principal), Some(state)) => (principal, state),
-        (Ok(principal), None) => {
-            return Ok(Admitted { leg, _names: names, principal, call: None, opened: None });
-        }
+    let principal = carrier::principal(server, leg.caller).map_err(|cause| {
         // A handler would take the caller for an anonymous one.
-        (Err(cause), state) => {
-            server.log_no_identity(&cause, &leg.request.method);
-            return Err(if state.is_some() { Refusal::State } else { Refusal::Internal });
-        }
-    };
-    let (call, opened) = open(server, &leg, principal.as_ref(), state)?;
-    // The state is authentic, bound and in time: from here on the caller is legitimate, and may learn the reason of an
-    // error.
-    let id = call.id();
-    // A token is never sealed in the last possible leg.
-    let Some(call) = call.next_leg() else { return Err(Refusal::State) };
-    if call.leg() == LEG_WARNING {
-        tracing::warn!(call = %escaped(&id), target = ?escaped(leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
+        server.log_no_identity(&cause, &leg.request.method);
+        if leg.request.params.request_state.is_some() { Refusal::State } else { Refusal::Internal }
+    })?;
+    let carrier = LegCarrier::of(server, leg.request, leg.caller, leg.settings, principal.as_ref());
+    let mut admitted =
+        Admitted { leg, _names: names, principal, carrier, answers: None, call: None, opened: None };
+    if let Some(state) = admitted.leg.request.params.request_state {
+        admitted.resume(server, state)?;
     }
-    Ok(Admitted { leg, _names: names, principal, call: Some(call), opened: Some(opened) })
+    // Recorded answers stay; late answers are dropped, and their questions are asked again.
+    let answers = read_answers(admitted.leg.request.params.input_responses)?;
+    admitted.answers = answers.filter(|_| !admitted.late());
+    Ok(admitted)
+}
+
+/// > Servers **SHOULD** validate that the data provided by the client is a valid `InputResponses` object
+fn read_answers(text: Option<&RawValue>) -> Result<Option<InputResponses>, Refusal> {
+    text.map(InputResponses::read)
+        .transpose()
+        .map_err(|_| Refusal::params("params.inputResponses must be an object"))
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
 /// > fails verification.
 fn open(
     server: &Runtime,
-    leg: &LegRequest<'_>,
-    principal: Option<&Principal>,
+    admitted: &Admitted<'_>,
     state: &RawValue,
 ) -> Result<(Call, Box<OpenedState>), Refusal> {
+    let leg = &admitted.leg;
     let refuse = |reason: &str, call: Option<CallId>| {
         let call = call.map(|id| id.to_string());
         let (method, target) = (escaped(&leg.request.method), escaped(leg.target));
@@ -136,11 +142,11 @@ fn open(
         [b'"', ..] => return Err(refuse("malformed", None)),
         _ => return Err(refuse("not_a_string", None)),
     };
-    let (binding, now) = (leg.binding(principal), server.clock.now());
+    let (binding, now) = (admitted.binding(), server.clock.now());
     let sealer = server.sealing.sealer();
     let opened = match server.on_expired {
         // The state of a task comes from its store.
-        on_expired if leg.caller.task.is_some() => {
+        on_expired if admitted.carrier.keeps_state_here() => {
             sealer.open_unlimited(token, &binding, on_expired == OnExpired::AskAgain, now)
         }
         OnExpired::Refuse => sealer.open(token, &binding, now),
@@ -189,8 +195,43 @@ fn migrated(leg: &LegRequest<'_>, call: CallId, was: u32, mut record: Record) ->
 }
 
 impl<'a> Admitted<'a> {
+    /// Opens the state that came with the request, and begins the next leg of its call.
+    fn resume(&mut self, server: &Runtime, state: &RawValue) -> Result<(), Refusal> {
+        let (call, opened) = open(server, self, state)?;
+        // The state is authentic, bound and in time: from here on the caller is legitimate, and may learn the reason of
+        // an error.
+        let id = call.id();
+        // A token is never sealed in the last possible leg.
+        let Some(call) = call.next_leg() else { return Err(Refusal::State) };
+        if call.leg() == LEG_WARNING {
+            tracing::warn!(call = %escaped(&id), target = ?escaped(self.leg.target), leg = LEG_WARNING, "many clients give up at ten rounds");
+        }
+        (self.call, self.opened) = (Some(call), Some(opened));
+        Ok(())
+    }
+
     pub(crate) fn leg(&self) -> &LegRequest<'a> {
         &self.leg
+    }
+
+    /// Returns the carrier of the call.
+    pub(crate) fn carrier(&self) -> &LegCarrier {
+        &self.carrier
+    }
+
+    /// Returns the data to which the state of this call is bound.
+    pub(crate) fn binding(&self) -> Binding<'_> {
+        self.leg.binding(self.principal())
+    }
+
+    /// Returns the answers of the request that came in time.
+    pub(crate) fn answers(&self) -> Option<&InputResponses> {
+        self.answers.as_ref()
+    }
+
+    /// Takes the answers, for the leg of the handler.
+    pub(crate) fn take_answers(&mut self) -> Option<InputResponses> {
+        self.answers.take()
     }
 
     pub(crate) fn asks(&self) -> AskSupport {
@@ -259,10 +300,10 @@ impl<'a> Admitted<'a> {
         server: &Runtime,
         state: &RawValue,
     ) -> Result<Option<Record>, Refusal> {
-        let (_, opened) = open(server, &self.leg, self.principal(), state)?;
+        let (_, opened) = open(server, self, state)?;
         let Some(SpilledRecord { spilled, call, .. }) = opened.spilled else { return Ok(opened.record) };
         // Boxed, because it would enlarge the future of every call.
-        let binding = self.leg.binding(self.principal());
+        let binding = self.binding();
         Box::pin(spill::load(server, &binding, call, spilled)).await.map(Some)
     }
 
@@ -272,13 +313,12 @@ impl<'a> Admitted<'a> {
     }
 
     /// Receives the answers to questions of the record that came with the state. Returns questions that are asked again.
-    pub(crate) fn receive<'t>(
-        &mut self,
-        answer: impl Fn(&str) -> Option<&'t str>,
-        limits: &Limits,
-    ) -> Result<InputRequests, StopReason> {
+    pub(crate) fn receive(&mut self, server: &Runtime) -> Result<InputRequests, StopReason> {
+        let answers = self.answers.as_ref();
+        let answer = |key: &str| answers?.get(key).map(RawValue::get);
+        let limits = self.carrier.limits(server.engine_limits());
         match self.opened.as_mut().and_then(|opened| opened.record.as_mut()) {
-            Some(record) => record.receive(self.call.as_ref(), answer, limits),
+            Some(record) => record.receive(self.call.as_ref(), answer, &limits),
             None => Ok(InputRequests::new()),
         }
     }
@@ -290,10 +330,7 @@ impl<'a> Admitted<'a> {
 
     /// Returns whether the client accepts a result that holds state only.
     pub(crate) fn takes_state_only(&self, server: &Runtime) -> bool {
-        // In a session and in a task no such result is sent: the handler is entered again.
-        self.leg.request.session.is_some()
-            || self.leg.caller.task.is_some()
-            || server.state_only.permits(self.leg.request.meta.client_info)
+        self.carrier.enters_again() || server.state_only.permits(self.leg.request.meta.client_info)
     }
 
     /// > A server **MUST NOT** rely on capabilities the client has not declared.
@@ -328,8 +365,8 @@ impl<'a> Admitted<'a> {
         after_effect: bool,
     ) -> Result<InputRequiredResult, Refusal> {
         let mut bytes = record.encode().map_err(|fault| internal(&fault))?;
-        let in_task = self.leg.caller.task.is_some();
-        let most = server.most_state(in_task, after_effect);
+        let stays_here = self.carrier.keeps_state_here();
+        let most = server.most_state(stays_here, after_effect);
         if bytes.len() > most {
             return Err(too_large(self.leg.target, record, bytes.len(), most));
         }
@@ -347,8 +384,7 @@ impl<'a> Admitted<'a> {
             return Err(out_of_time(self.leg.target, call.id()));
         }
         let answer_timeout = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
-        // A question of a task waits as long as the task exists.
-        let ttl = self.leg.caller.task.map_or(answer_timeout, |task| task.state_ttl);
+        let ttl = self.carrier.state_ttl(answer_timeout);
         record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
         if bytes.len() > server.limits.state && server.spills() {
             let rest = call.deadline().map(|end| Duration::from_secs(end.saturating_sub(seconds(now))));
@@ -356,14 +392,13 @@ impl<'a> Admitted<'a> {
                 (OnExpired::AskAgain, Some(rest)) => ttl.max(rest),
                 _ => ttl,
             };
-            let binding = self.leg.binding(self.principal());
+            let binding = self.binding();
             let put = spill::put(server, &binding, call.id(), &bytes, keep);
             // Boxed, because it would enlarge the future of every call.
             bytes = Box::pin(put).await?;
         }
-        let (sealer, binding) = (server.sealing.sealer(), self.leg.binding(self.principal()));
-        let sealed = match in_task {
-            // The state stays in the task.
+        let (sealer, binding) = (server.sealing.sealer(), self.binding());
+        let sealed = match stays_here {
             true => sealer.seal_unlimited(&call, &binding, &bytes, ttl, now),
             false => sealer.seal(&call, &binding, &bytes, ttl, now),
         };

@@ -1,7 +1,7 @@
 //! A request before its handler: its members are read, then its state is opened and checked.
 
 pub(crate) mod admit;
+pub(crate) mod carrier;
 pub(crate) mod receive;
-pub(crate) mod responses;
 pub(crate) mod task_form;
 pub(crate) mod trace;

@@ -13,7 +13,7 @@ pub(crate) mod task_settings;
 use crate::{
     call::{UrlRef, UrlRefError, VerifiedUrlRef, ctx::Ctx},
     define::States,
-    dispatch::route::{RouteOutcome, route},
+    dispatch::{listen, route::route},
     errors::refusal::Refusal,
     identity::caller::Caller,
     offer::registry::Registry,
@@ -26,7 +26,7 @@ use crate::{
     task_registry::{TaskMetrics, Tasks},
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped};
+use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped, method};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use std::{
@@ -147,16 +147,18 @@ impl Server {
         }
         // The server may have been built outside of a runtime.
         task::begin(&self.0.runtime);
-        let body = match self.route(offered, request, caller).await {
-            Ok(RouteOutcome::Open(subscription)) => {
-                let runtime = Arc::clone(&self.0.runtime);
-                return CallOutcome::Open(
-                    async move { subscription.ended(&runtime.server_info).await }.boxed(),
-                );
-            }
-            Ok(RouteOutcome::Body(body)) => Ok(body),
-            Err(refusal) => Err(refusal),
-        };
+        if &*request.method == method::SUBSCRIPTIONS_LISTEN {
+            // Boxed, because it would enlarge the future of every request.
+            let opened = Box::pin(listen::open(&self.0.runtime, offered, request, caller));
+            return match self.caught(request, opened).await {
+                Ok(subscription) => {
+                    let runtime = Arc::clone(&self.0.runtime);
+                    CallOutcome::Open(async move { subscription.ended(&runtime.server_info).await }.boxed())
+                }
+                Err(refusal) => CallOutcome::Reply(ReplyMessage::written(&request.id, Err(refusal))),
+            };
+        }
+        let body = self.route(offered, request, caller).await;
         CallOutcome::Reply(ReplyMessage::written(&request.id, body))
     }
 
@@ -166,11 +168,20 @@ impl Server {
         offered: &Registry,
         request: &Request<'_>,
         caller: &Caller<'_>,
-    ) -> Result<RouteOutcome, Refusal> {
+    ) -> Result<Vec<u8>, Refusal> {
+        self.caught(request, route(&self.0.runtime, offered, request, caller)).await
+    }
+
+    /// Turns a panic into a refusal.
+    async fn caught<T>(
+        &self,
+        request: &Request<'_>,
+        answer: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
         // All code of the author may panic: handlers, binders, codecs, decoded types. The future is then dropped, so no
         // broken invariant is observed.
-        let routed = AssertUnwindSafe(route(&self.0.runtime, offered, request, caller)).catch_unwind().await;
-        routed.unwrap_or_else(|panic| {
+        let answered = AssertUnwindSafe(answer).catch_unwind().await;
+        answered.unwrap_or_else(|panic| {
             let target = request.target().and_then(StringMember::text);
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let cause = text.or_else(|| panic.downcast_ref::<&str>().copied());

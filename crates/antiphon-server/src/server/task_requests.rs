@@ -1,7 +1,7 @@
 //! The requests of tasks: each leg of a task is a request to its own server.
 
 use crate::{
-    dispatch::route::{RouteOutcome, result_of},
+    dispatch::reply::result_of,
     errors::refusal::Refusal,
     identity::caller::Caller,
     request::receive::{Received, receive},
@@ -52,11 +52,7 @@ impl RunLeg for OwnServer {
             let tasks = server.0.runtime.tasks.as_ref();
             tasks.inspect(|tasks| tasks.counters.legs.add_one());
             let routed = server.route(&offered, &request, &Caller::of_task(leg)).await;
-            Some(match routed {
-                Ok(RouteOutcome::Body(body)) => result_of(&body),
-                Ok(RouteOutcome::Open(_)) => Err(Refusal::Internal),
-                Err(refusal) => Err(refusal),
-            })
+            Some(routed.and_then(|body| result_of(&body)))
         }
         .boxed()
     }

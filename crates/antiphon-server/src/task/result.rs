@@ -21,7 +21,7 @@ use super::{
 use crate::{
     errors::refusal::Refusal,
     identity::caller::Caller,
-    request::receive::Request,
+    request::{receive::Request, task_form::TaskForm},
     runtime::Runtime,
     session::{AnswerTimeout, AskEnd, not_answered},
     subscribe::registry::{Change, SubscriptionHandle, WatchList},
@@ -47,11 +47,12 @@ pub(crate) async fn result(
     request: &Request<'_>,
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
+    form: TaskForm,
 ) -> Result<(String, TaskResult), Refusal> {
     let mut addressed = addressed(server, request, caller, settings).await?;
     let id = id::text(addressed.key);
     if is_over(server, &addressed) {
-        return end_of(server, caller, &addressed, request.session.is_some()).await.map(|end| (id, end));
+        return end_of(server, caller, &addressed, form).await.map(|end| (id, end));
     }
     // A request that waits counts as a subscription, and ends with all subscriptions if the server drains.
     let account = server.accounts.of(caller, addressed.principal.as_ref());
@@ -62,10 +63,10 @@ pub(crate) async fn result(
     loop {
         addressed.reload(server).await?;
         if is_over(server, &addressed) {
-            return end_of(server, caller, &addressed, request.session.is_some()).await.map(|end| (id, end));
+            return end_of(server, caller, &addressed, form).await.map(|end| (id, end));
         }
         let (open, opening) = awaited(server, caller, &addressed).await?;
-        if request.session.is_none() && !open.is_empty() {
+        if form == TaskForm::Draft && !open.is_empty() {
             return Ok((id, TaskResult::Questions(open, opening)));
         }
         drop(opening);
@@ -103,7 +104,7 @@ async fn end_of(
     server: &Runtime,
     caller: &Caller<'_>,
     addressed: &Addressed<'_>,
-    in_session: bool,
+    form: TaskForm,
 ) -> Result<TaskResult, Refusal> {
     let Addressed { key, row, shown, .. } = addressed;
     if is_cancelled(server, *key, row, shown) {
@@ -116,7 +117,7 @@ async fn end_of(
         Content::Error(error) => {
             let mut error: ErrorObject =
                 serde_json::from_str(error.get()).map_err(|_fault| Refusal::Internal)?;
-            if in_session && error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
+            if form == TaskForm::Session && error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
                 // The revision has no code for a missing capability.
                 error = ErrorObject::invalid_request(error.message);
             }

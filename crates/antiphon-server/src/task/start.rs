@@ -7,9 +7,8 @@ use crate::{
     errors::refusal::Refusal,
     options::settings::TaskMode,
     request::{
-        admit::{Admitted, LegRequest},
+        admit::Admitted,
         receive::Request,
-        responses::received_responses,
         task_form::{TaskForm, ttl},
     },
     runtime::{Runtime, claims::owner},
@@ -34,10 +33,11 @@ use std::sync::Arc;
 ///
 /// > If a server is unable to service a request to a client that does not declare this extension capability without returning
 /// > `CreateTaskResult`, the server **MUST** return an error with the code `-32021`
-pub(crate) fn required(server: &Runtime, leg: &LegRequest<'_>) -> Result<bool, Refusal> {
-    if leg.caller.task.is_some() {
+pub(crate) fn required(server: &Runtime, admitted: &Admitted<'_>) -> Result<bool, Refusal> {
+    if admitted.carrier().is_a_task() {
         return Ok(false);
     }
+    let leg = admitted.leg();
     let (request, tool) = (leg.request, || leg.target.to_owned());
     let wished = TaskForm::wished(server, request);
     match (leg.settings.task, wished) {
@@ -45,7 +45,7 @@ pub(crate) fn required(server: &Runtime, leg: &LegRequest<'_>) -> Result<bool, R
         // A client of the draft cannot know which tools have tasks, so its wish is ignored.
         (TaskMode::Never, _) => Ok(false),
         (TaskMode::Optional, wished) => Ok(wished == Some(TaskForm::Session)),
-        (TaskMode::Required, None) if request.session.is_some() => {
+        (TaskMode::Required, None) if admitted.carrier().client_wishes_tasks() => {
             let has_tasks = TaskForm::of(server, request).is_some();
             Err(Refusal::TaskOnly { tool: tool(), has_tasks })
         }
@@ -113,7 +113,7 @@ pub(crate) async fn create_again(
     let Ok(Outcome::InputRequired(round)) = Outcome::<Value>::read(&stored.round) else {
         return Err(Refusal::Internal);
     };
-    let fingerprint = fingerprint(call.secret(), record, received_responses(admitted)?.as_ref());
+    let fingerprint = fingerprint(call.secret(), record, admitted.answers());
     let promoted = Promoted { key, round, fingerprint: Some(fingerprint) };
     let task = new_task(server, leg.request, leg.target, admitted.principal(), key, Some(&promoted))?;
     create(server, leg.request, leg.target, task).await.map(drop)
@@ -129,12 +129,12 @@ pub(crate) async fn created_before(
         return Ok(None);
     };
     let leg = admitted.leg();
-    if leg.settings.task == TaskMode::Never || leg.caller.task.is_some() || !leg.request.meta.tasks {
+    if leg.settings.task == TaskMode::Never || admitted.carrier().is_a_task() || !leg.request.meta.tasks {
         return Ok(None);
     }
     let key = task_key(call);
     let Some((_, shown)) = load(server, tasks, key, admitted.principal()).await? else { return Ok(None) };
-    let sent = fingerprint(call.secret(), record, received_responses(admitted)?.as_ref());
+    let sent = fingerprint(call.secret(), record, admitted.answers());
     let is_same = shown.created_by == Some(sent.to_string());
     Ok(is_same.then(|| CreateTaskResult::new(view::task(server, key, &shown))))
 }

@@ -1,7 +1,8 @@
 //! Returned questions that wait for a client in a session.
 
 use crate::{
-    call::{Pushed, in_session::ids::ElicitationIds},
+    call::in_session::ids::ElicitationIds,
+    request::carrier::Pushed,
     session::{AskEnd, OutboundRequest, Question, not_answered, too_late},
 };
 use antiphon_engine::{Limits, Record, StopReason};
@@ -34,10 +35,8 @@ impl<'a> PendingRound<'a> {
     }
 
     fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), StopReason> {
-        let Pushed { session, outbox, scopes, wait, .. } = self.pushed;
         let question = Question { key, request, elicitation_id: self.ids.get(key), related_task: None };
-        let outbound = OutboundRequest::send(session, outbox, scopes, &question, *wait);
-        self.pending.push((key.to_owned(), outbound.map_err(StopReason::Author)?));
+        self.pending.push((key.to_owned(), self.pushed.send(&question, self.pushed.wait)?));
         Ok(())
     }
 
