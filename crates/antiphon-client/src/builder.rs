@@ -82,7 +82,7 @@ impl ClientBuilder {
                 leg_timeout: Duration::from_secs(60),
                 progress_stretches: None,
                 call_timeout: None,
-                state_only: StateOnlyLimits::default(),
+                state_only_pacing: StateOnlyLimits::default(),
                 probe_timeout: Duration::from_secs(5),
                 url_retry_interval: Duration::from_secs(60),
             },
@@ -340,7 +340,7 @@ impl ClientBuilder {
     /// The limits of legs whose results have state only: 60 in a row, within two minutes, unless set. Such legs do not count as
     /// rounds. The client pauses between them.
     pub fn state_only_limits(mut self, legs: u32, time: Duration) -> Self {
-        self.bounds.state_only = StateOnlyLimits::default().legs(legs).timeout(time);
+        self.bounds.state_only_pacing = StateOnlyLimits::default().legs(legs).timeout(time);
         self
     }
 

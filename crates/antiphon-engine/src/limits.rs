@@ -20,7 +20,7 @@ pub struct Limits {
     /// The maximum size of the outcome of one step, in bytes of JSON. Default: 16 KiB.
     pub step_result: usize,
     /// The maximum number of legs of one call that end with state only; 255 for no limit. Default: 2.
-    pub state_only: u8,
+    pub state_only_legs: u8,
 }
 
 impl Default for Limits {
@@ -33,7 +33,7 @@ impl Default for Limits {
             sampling_answer: 1024 * 1024,
             state: 128 * 1024,
             step_result: 16 * 1024,
-            state_only: 2,
+            state_only_legs: 2,
         }
     }
 }

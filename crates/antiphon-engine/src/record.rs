@@ -249,7 +249,7 @@ pub struct Record {
     pub(crate) notes: Vec<Note>,
     pub(crate) round: u32,
     /// The number of legs that ended with state only.
-    pub(crate) state_only: u8,
+    pub(crate) state_only_count: u8,
     /// The entries of earlier runs of the next leg, from the store. They are not encoded.
     pub(crate) stored: Option<Box<Continuation>>,
     /// The questions that the client was asked, if a migration has removed some of them. They are not encoded.
@@ -363,7 +363,7 @@ impl Record {
     #[must_use]
     pub fn without_history(&self) -> Self {
         let asked_before = Some(self.asked_paths().cloned().collect());
-        Self { state_only: self.state_only, round: self.round, asked_before, ..Self::default() }
+        Self { state_only_count: self.state_only_count, round: self.round, asked_before, ..Self::default() }
     }
 
     /// Returns the paths of the questions that the client was asked in the last round, in their order, also of those that a

@@ -369,7 +369,7 @@ fn new_entries_leave_before_an_error() {
             (&[("a", "1")], late, "fails s()1"),
         ],
     );
-    let few = |state_only| limits(Limits { state_only, ..Limits::default() });
+    let few = |state_only_legs| limits(Limits { state_only_legs, ..Limits::default() });
     check(few(0), &[(&[], step_1, "runs s; fails s()")]);
     check(few(1), &[(&[], step_1, "runs s; leaves; fails s()")]);
     check(few(1), &[(&[], asks_first, "asks a: A?"), (&[("a", "1")], asks_first, "fails 1")]);

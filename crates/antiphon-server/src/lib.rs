@@ -78,7 +78,7 @@ pub use runtime::sealing::KeysError;
 pub use runtime::{
     Load,
     replay::{FaultPlace, ReplayCheck, ReplayFault},
-    state_only::takes_state_only,
+    state_only_clients::accepts_state_only,
 };
 pub use server::Server;
 pub use server::builder::ServerBuilder;

@@ -1,7 +1,7 @@
 //! Access for the test bench: settings that only tests make, and values that only tests read.
 
 use crate::{
-    offer::registry::Lists,
+    offer::offers::Lists,
     options::{
         clock::Clock,
         limits::OnExpired,
@@ -32,8 +32,8 @@ pub struct Lifetime {
 /// Returns the lifetime for the tool or prompt of this name, or the resource or template of this URI.
 pub fn lifetime(server: &Server, name: &str) -> Lifetime {
     let inner = &server.0;
-    let registry = inner.registry.load();
-    let settings = settings(&registry.lists, name);
+    let offers = inner.offers.load();
+    let settings = settings(&offers.lists, name);
     Lifetime {
         round: settings.and_then(|found| found.answer_timeout).unwrap_or(inner.runtime.answer_timeout),
         call: inner.runtime.call_timeout,
@@ -57,8 +57,8 @@ pub enum AfterCrash {
 /// Returns the result of a crash for the definition of this name or URI.
 pub fn after_crash(server: &Server, name: &str) -> AfterCrash {
     let inner = &server.0;
-    let registry = inner.registry.load();
-    let (Some(claims), Some(settings)) = (&inner.runtime.claims, settings(&registry.lists, name)) else {
+    let offers = inner.offers.load();
+    let (Some(claims), Some(settings)) = (&inner.runtime.claims, settings(&offers.lists, name)) else {
         return AfterCrash::RunsAgain;
     };
     match claims.level_of(settings) {
@@ -76,8 +76,8 @@ pub fn lease(server: &Server) -> Duration {
 
 /// Returns true if a session of an earlier revision may call the definition of this name or URI.
 pub fn has_sessions(server: &Server, name: &str) -> bool {
-    let registry = server.0.registry.load();
-    let settings = settings(&registry.lists, name);
+    let offers = server.0.offers.load();
+    let settings = settings(&offers.lists, name);
     server.has_sessions() && settings.is_none_or(|found| found.task != TaskMode::Required)
 }
 

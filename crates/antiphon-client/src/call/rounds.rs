@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
     /// Sends legs until there is a final result or a round of asks.
     async fn send<T: Final>(&mut self) -> Result<Sent<T>, ClientErrorKind> {
         let bounds = self.core().bounds;
-        let (mut pacing, mut since) = (Pacing::new(bounds.state_only), None);
+        let (mut pacing, mut since) = (Pacing::new(bounds.state_only_pacing), None);
         loop {
             let result = match self.leg().await? {
                 Leg::Complete(result) => return Ok(Sent::Done(result)),

@@ -46,7 +46,7 @@ pub(crate) struct Bounds {
     /// The maximum time of a request that makes progress; none if progress does not extend the time.
     pub(crate) progress_stretches: Option<Duration>,
     pub(crate) call_timeout: Option<Duration>,
-    pub(crate) state_only: StateOnlyLimits,
+    pub(crate) state_only_pacing: StateOnlyLimits,
     pub(crate) probe_timeout: Duration,
     pub(crate) url_retry_interval: Duration,
 }

@@ -119,7 +119,7 @@ impl Shared {
         let url = format!("postgres://postgres@{folder}:5432/postgres");
         let limits = Limits::default()
             .legs(1000)
-            .state_only(200)
+            .state_only_legs(200)
             .times_asked(100)
             .step_grace(LEASE / 4)
             .handler_timeout(Duration::from_secs(300));

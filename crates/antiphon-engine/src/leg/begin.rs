@@ -64,7 +64,7 @@ impl Leg {
         leg.steps = Steps::of(refuse_step && !has_refused);
         leg.replay = Replay::of(record.entries, record.stored, writes_ahead);
         leg.memory = HandlerMemory::of(record.notes, record.state);
-        leg.ending = Ending::of(anchor, record.state_only);
+        leg.ending = Ending::of(anchor, record.state_only_count);
         let incoming = Incoming { responses, room, now, in_task };
         leg.asks.resume(record.round, record.received, record.asked, incoming);
         leg.asks.reopen(shown);

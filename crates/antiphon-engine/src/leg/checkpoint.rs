@@ -34,7 +34,7 @@ impl Leg {
         }
         let may_end = self.setup.delivery == Delivery::NextLeg
             && self.setup.purpose != Purpose::DryRun
-            && self.ending.state_only() < self.setup.limits.state_only
+            && self.ending.state_only_count() < self.setup.limits.state_only_legs
             // The client already has the record of everything up to here.
             && !self.is_repeating();
         if !wants_to_end || !may_end {

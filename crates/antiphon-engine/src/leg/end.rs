@@ -49,11 +49,11 @@ impl LegOutput {
     /// result is counted. The last result of this kind is reserved for a leg that has recorded a step.
     pub fn suspend_before_error(&mut self, limits: &Limits) -> bool {
         let kept = u8::from(!self.has_new_step());
-        let is_unlimited = limits.state_only == u8::MAX;
+        let is_unlimited = limits.state_only_legs == u8::MAX;
         let may_leave = self.has_new_entries
-            && (is_unlimited || self.record.state_only.saturating_add(kept) < limits.state_only)
+            && (is_unlimited || self.record.state_only_count.saturating_add(kept) < limits.state_only_legs)
             && check_leg_limit(self.legs, limits.legs, &InputRequests::new()).is_ok();
-        self.record.state_only = self.record.state_only.saturating_add(u8::from(may_leave));
+        self.record.state_only_count = self.record.state_only_count.saturating_add(u8::from(may_leave));
         may_leave
     }
 }
@@ -178,7 +178,7 @@ impl Leg {
         match self.setup.delivery {
             Delivery::NextLeg => leg,
             // Within one request, a leg without a question costs the client nothing.
-            Delivery::ThisLeg => leg.saturating_sub(self.ending.state_only().into()),
+            Delivery::ThisLeg => leg.saturating_sub(self.ending.state_only_count().into()),
         }
     }
 
@@ -227,7 +227,7 @@ impl Leg {
                 asked,
                 notes,
                 round: self.asks.round(),
-                state_only: self.ending.state_only(),
+                state_only_count: self.ending.state_only_count(),
                 ..Record::default()
             },
         };

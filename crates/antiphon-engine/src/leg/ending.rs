@@ -8,14 +8,14 @@ pub(super) struct Ending {
     /// True if the leg ends as soon as no step runs.
     ends_soon: bool,
     /// The number of legs that ended with state only.
-    state_only: u8,
+    state_only_count: u8,
     /// The number of operations of the store that run, without those of steps.
     storing: u32,
 }
 
 impl Ending {
-    pub(super) fn of(anchors: bool, state_only: u8) -> Self {
-        Self { anchors, state_only, ..Self::default() }
+    pub(super) fn of(anchors: bool, state_only_count: u8) -> Self {
+        Self { anchors, state_only_count, ..Self::default() }
     }
 
     /// Ends the leg as soon as no step runs. No new step begins.
@@ -32,13 +32,13 @@ impl Ending {
         self.anchors
     }
 
-    pub(super) fn state_only(&self) -> u8 {
-        self.state_only
+    pub(super) fn state_only_count(&self) -> u8 {
+        self.state_only_count
     }
 
     /// Counts this leg as one that ends with state only.
     pub(super) fn count_state_only(&mut self) {
-        self.state_only = self.state_only.saturating_add(1);
+        self.state_only_count = self.state_only_count.saturating_add(1);
     }
 
     /// Notes that an operation of the store has begun, or ended, without which the leg does not end.

@@ -47,7 +47,7 @@ impl Record {
             Some(HandlerState { round, text }) => out.array(2)?.u32(*round)?.str(text)?,
             None => out.null()?,
         };
-        out.u32(self.round)?.u8(self.state_only)?;
+        out.u32(self.round)?.u8(self.state_only_count)?;
         write_list(out, &self.entries, Entry::encode)?;
         write_list(out, &self.received, ReceivedAnswer::encode)?;
         write_list(out, &self.asked, AskRecord::encode)?;
@@ -72,7 +72,7 @@ impl Record {
         Ok(Self {
             state: optional(input, HandlerState::decode)?,
             round: input.u32()?,
-            state_only: input.u8()?,
+            state_only_count: input.u8()?,
             entries: read_list(input, Entry::decode)?,
             received: read_list(input, ReceivedAnswer::decode)?,
             asked: read_list(input, AskRecord::decode)?,

@@ -115,7 +115,7 @@ fn setup(bytes: &mut ByteReader<'_>) -> Setup {
             times_asked: 1,
             state: 2048,
             step_result: 128,
-            state_only: 1,
+            state_only_legs: 1,
             ..Limits::default()
         }
     };

@@ -44,7 +44,7 @@ pub(crate) fn anchors(server: &Runtime, admitted: &Admitted<'_>) -> bool {
     admitted.call().is_none()
         && admitted.carrier().continues_in_another_run()
         && level(claims, admitted) != Level::None
-        && admitted.takes_state_only(server)
+        && admitted.accepts_state_only(server)
 }
 
 fn level(claims: &Claims, admitted: &Admitted<'_>) -> Level {
@@ -249,7 +249,7 @@ fn row(
             RowSeal::new(&admitted.binding(), (key, u32::from(call.leg()), print), keep)
         }
         // A request of a session, or the first request of a caller who cannot take state only.
-        _ if !admitted.carrier().continues_in_another_run() || !admitted.takes_state_only(server) => {
+        _ if !admitted.carrier().continues_in_another_run() || !admitted.accepts_state_only(server) => {
             let Some(key) = first_request(admitted)? else {
                 // A prompt and a resource are read.
                 let is_read = &*leg.request.method != method::TOOLS_CALL;

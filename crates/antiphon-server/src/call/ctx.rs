@@ -312,8 +312,8 @@ impl Ctx {
     }
 
     /// Returns whether the client accepts a result that holds state only.
-    pub(crate) fn takes_state_only(&self) -> bool {
-        self.server_runtime().state_only.permits(self.leg.client_info.as_deref())
+    pub(crate) fn accepts_state_only(&self) -> bool {
+        self.server_runtime().state_only_clients.include(self.leg.client_info.as_deref())
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&AnsweredAsk> {

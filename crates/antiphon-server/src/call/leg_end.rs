@@ -114,7 +114,7 @@ fn failed<T>(
     let deadline = left.call.as_ref().and_then(Call::deadline);
     let is_over = deadline.is_some_and(|deadline| deadline < seconds(server.clock.now()));
     let limits = admitted.carrier().limits(server.engine_limits());
-    if !stays && !is_over && admitted.takes_state_only(server) && left.suspend_before_error(&limits) {
+    if !stays && !is_over && admitted.accepts_state_only(server) && left.suspend_before_error(&limits) {
         let (call, fault) = (call.map(|call| call.to_string()), stop.describe());
         tracing::warn!(target = ?escaped(target), call, fault = %escaped(&fault).limit(CAUSE), "a leg failed: its record leaves first");
         let requests = InputRequests::new();

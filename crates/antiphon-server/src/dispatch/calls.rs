@@ -17,7 +17,7 @@ use crate::{
     in_place::boxed,
     offer::{
         cache::CacheHint,
-        registry::{RegisteredTool, Registry},
+        offers::{Offers, RegisteredTool},
     },
     reply::WithServerInfo,
     request::{
@@ -128,13 +128,13 @@ async fn promote<T>(
 
 pub(super) async fn call_tool(
     server: &Arc<Runtime>,
-    offered: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<UnsentReply<CallToolResult>, Refusal> {
     let name = target(request, "name")?;
     let registered =
-        offered.lists.tools.get(name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+        offers.lists.tools.get(name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     let tool = &registered.tool;
     let leg = LegRequest {
         request,
@@ -142,7 +142,7 @@ pub(super) async fn call_tool(
         arguments: request.params.arguments,
         settings: &tool.settings,
         caller,
-        logs: offered.profile.logging,
+        logs: offers.profile.logging,
     };
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     let check = |admitted: &Admitted<'_>| {
@@ -193,20 +193,20 @@ fn failed(tool: &str) -> CallToolResult {
 
 pub(super) async fn get_prompt(
     server: &Arc<Runtime>,
-    offered: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<UnsentReply<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
     let prompt =
-        offered.lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+        offers.lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = LegRequest {
         request,
         target: name,
         arguments: request.params.arguments,
         settings: &prompt.settings,
         caller,
-        logs: offered.profile.logging,
+        logs: offers.profile.logging,
     };
     let text = request.params.arguments.map_or("{}", RawValue::get);
     let check = |_: &Admitted<'_>| {
@@ -234,12 +234,12 @@ fn check_prompt(prompt: &antiphon_wire::Prompt, text: &str) -> Result<(), Refusa
 
 pub(super) async fn read_resource(
     server: &Arc<Runtime>,
-    offered: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<UnsentReply<ReadResourceResult>, Refusal> {
     let uri = target(request, "uri")?;
-    let (lists, logs) = (&offered.lists, offered.profile.logging);
+    let (lists, logs) = (&offers.lists, offers.profile.logging);
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     let check = |_: &Admitted<'_>| Ok(Checked::Run);
     if let Some(resource) = lists.resources.get(uri) {

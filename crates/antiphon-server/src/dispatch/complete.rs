@@ -6,7 +6,7 @@ use crate::{
     identity::caller::Caller,
     offer::{
         completion::{Completing, Completions, RunCompleter},
-        registry::Registry,
+        offers::Offers,
     },
     request::{carrier::HandlerPlace, receive::Request},
     runtime::{CAUSE, Runtime},
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Answers `completion/complete`.
 pub(crate) async fn complete(
     server: &Arc<Runtime>,
-    registry: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<CompleteResult, Refusal> {
@@ -28,7 +28,7 @@ pub(crate) async fn complete(
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take the caller for an anonymous one.
     let principal = server.identified(&request.method, caller)?;
-    let Some(completer) = find(server, registry, &params, caller)? else {
+    let Some(completer) = find(server, offers, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
     let Some(_slot) = ConcurrencyPermit::take(server, HandlerPlace::of(request), caller, principal.as_ref())
@@ -62,13 +62,13 @@ pub(crate) async fn complete(
 /// their prompt or template.
 fn find<'a>(
     server: &Runtime,
-    registry: &'a Registry,
+    offers: &'a Offers,
     params: &CompleteParams,
     caller: &Caller<'_>,
 ) -> Result<Option<&'a RunCompleter>, Refusal> {
     let argument = params.argument.name.as_str();
     let unknown = || Refusal::params(format!("Unknown argument: {argument}"));
-    let lists = &registry.lists;
+    let lists = &offers.lists;
     match &params.reference {
         CompletionReference::Prompt { name, .. } => {
             // > Invalid prompt name: `-32602` (Invalid params)

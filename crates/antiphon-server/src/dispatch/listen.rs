@@ -3,7 +3,7 @@
 use crate::{
     errors::refusal::Refusal,
     identity::caller::Caller,
-    offer::{profile::Profile, registry::Registry},
+    offer::{offers::Offers, profile::Profile},
     options::limits::Limits,
     outbox::{MessageKind, Outbox},
     reply::{ReplyMessage, ServerInfo},
@@ -50,7 +50,7 @@ pub(crate) struct Subscription {
 /// Opens a subscription and acknowledges it.
 pub(crate) async fn open(
     server: &Arc<Runtime>,
-    offered: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Subscription, Refusal> {
@@ -66,9 +66,9 @@ pub(crate) async fn open(
     let account = server.accounts.of(caller, principal.as_ref());
     let params: ListenParams = serde_json::from_str(request.text.get())
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
-    let ids = task_ids(offered, request, server, params.notifications.task_ids.clone())?;
-    let mut accepted = accept(&offered.profile, &server.limits, params.notifications)?;
-    server.require_scopes(&offered.lists.scopes_of(&accepted.uris), caller)?;
+    let ids = task_ids(offers, request, server, params.notifications.task_ids.clone())?;
+    let mut accepted = accept(&offers.profile, &server.limits, params.notifications)?;
+    server.require_scopes(&offers.lists.scopes_of(&accepted.uris), caller)?;
     let (lists, uris) = (accepted.lists, accepted.uris);
     let mut is_honoured = lists.contains(&true) || !uris.is_empty();
     // Before the tasks are loaded: a subscription that has no place is refused for little.
@@ -148,12 +148,12 @@ impl Subscription {
 
 /// Returns the ids of the tasks that the request names.
 fn task_ids(
-    offered: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     server: &Runtime,
     ids: Option<Vec<String>>,
 ) -> Result<Option<Vec<String>>, Refusal> {
-    let Some(ids) = ids.filter(|_| offered.profile.tasks) else { return Ok(None) };
+    let Some(ids) = ids.filter(|_| offers.profile.tasks) else { return Ok(None) };
     // > Servers **MUST** return this error for non-declaring clients requesting task notifications on `subscriptions/listen`.
     if !request.meta.tasks {
         return Err(Refusal::TaskExtension);

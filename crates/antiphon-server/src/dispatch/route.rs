@@ -12,8 +12,8 @@ use crate::{
     identity::caller::Caller,
     offer::{
         list::{List, ListItem},
+        offers::{Lists, Offers},
         profile::Profile,
-        registry::{Lists, Registry},
     },
     reply::WithServerInfo,
     request::receive::Request,
@@ -26,32 +26,34 @@ use std::sync::Arc;
 /// Answers a request by its method. `subscriptions/listen` is answered later: [`open`](super::listen::open).
 pub(crate) async fn route(
     server: &Arc<Runtime>,
-    now: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let Lists { tools, prompts, resources, templates } = &now.lists;
+    let Lists { tools, prompts, resources, templates } = &offers.lists;
     // > Method not found: `-32601` (Capability not supported)
-    if !now.capabilities.has_method(&request.method) {
+    if !offers.capabilities.has_method(&request.method) {
         return Err(Refusal::Method(request.method.to_string()));
     }
     match &*request.method {
-        method::DISCOVER => encode(request, &now.discover),
-        method::TOOLS_LIST => page(request, tools, &now.profile),
-        method::PROMPTS_LIST => page(request, prompts, &now.profile),
-        method::RESOURCES_LIST => page(request, resources, &now.profile),
-        method::RESOURCE_TEMPLATES_LIST => page(request, templates, &now.profile),
+        method::DISCOVER => encode(request, &offers.discover),
+        method::TOOLS_LIST => page(request, tools, &offers.profile),
+        method::PROMPTS_LIST => page(request, prompts, &offers.profile),
+        method::RESOURCES_LIST => page(request, resources, &offers.profile),
+        method::RESOURCE_TEMPLATES_LIST => page(request, templates, &offers.profile),
         method::COMPLETION_COMPLETE => {
-            let result = complete(server, now, request, caller).await?;
+            let result = complete(server, offers, request, caller).await?;
             write(request, &WithServerInfo { result: &result, server_info: &server.server_info.raw })
         }
         method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ => {
             let finished = match &*request.method {
-                method::TOOLS_CALL => finish(server, request, call_tool(server, now, request, caller).await?),
-                method::PROMPTS_GET => {
-                    finish(server, request, get_prompt(server, now, request, caller).await?)
+                method::TOOLS_CALL => {
+                    finish(server, request, call_tool(server, offers, request, caller).await?)
                 }
-                _ => finish(server, request, read_resource(server, now, request, caller).await?),
+                method::PROMPTS_GET => {
+                    finish(server, request, get_prompt(server, offers, request, caller).await?)
+                }
+                _ => finish(server, request, read_resource(server, offers, request, caller).await?),
             };
             match finished {
                 Finished::Written(body) => body,
@@ -63,7 +65,7 @@ pub(crate) async fn route(
         | method::TASKS_CANCEL
         | method::TASKS_RESULT
         | method::TASKS_LIST
-        | method::TASKS_INPUT_RESPONSE => Box::pin(tasks(server, now, request, caller)).await,
+        | method::TASKS_INPUT_RESPONSE => Box::pin(tasks(server, offers, request, caller)).await,
         other => Err(Refusal::Method(other.to_owned())),
     }
 }

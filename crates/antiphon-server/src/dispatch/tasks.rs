@@ -4,7 +4,7 @@ use crate::{
     dispatch::encode::encode,
     errors::refusal::Refusal,
     identity::caller::Caller,
-    offer::registry::Registry,
+    offer::offers::Offers,
     reply::WithServerInfo,
     request::{receive::Request, task_form::TaskForm},
     runtime::Runtime,
@@ -22,11 +22,11 @@ use std::sync::Arc;
 /// Answers a request about tasks.
 pub(super) async fn tasks(
     server: &Arc<Runtime>,
-    now: &Registry,
+    offers: &Offers,
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let settings = |name: &str| now.lists.tools.get(name).map(|tool| &tool.tool.settings);
+    let settings = |name: &str| offers.lists.tools.get(name).map(|tool| &tool.tool.settings);
     let settings = &settings;
     let server_info = &*server.server_info.raw;
     let Some(form) = TaskForm::of(server, request) else { return Err(without_form(request)) };
@@ -52,7 +52,7 @@ pub(super) async fn tasks(
             write(server, request, &task)
         }
         (TaskForm::Session | TaskForm::Draft, method::TASKS_LIST) => {
-            let page = task::list(server, request, caller, settings, now.profile.page_size).await?;
+            let page = task::list(server, request, caller, settings, offers.profile.page_size).await?;
             write(server, request, &page)
         }
         (form @ (TaskForm::Session | TaskForm::Draft), method::TASKS_RESULT) => {

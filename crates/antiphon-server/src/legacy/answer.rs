@@ -154,7 +154,7 @@ impl Session {
     }
 
     fn set_level(&self, server: &Server, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {
-        if !server.0.registry.load().profile.logging {
+        if !server.0.offers.load().profile.logging {
             return Err(ErrorObject::method_not_found(&request.method));
         }
         // > Invalid log level: `-32602` (Invalid params)
@@ -173,7 +173,7 @@ impl Session {
         let subscription = self.subscription(server, request)?;
         let params: SubscribeParams = params_of(request)?;
         let inner = &server.0;
-        let scopes = inner.registry.load().lists.scopes_of(std::slice::from_ref(&params.uri));
+        let scopes = inner.offers.load().lists.scopes_of(std::slice::from_ref(&params.uri));
         inner.runtime.require_scopes(&scopes, caller)?;
         subscription.add_uri(params.uri, &inner.runtime.limits).map_err(|refusal| refusal.to_error().into())
     }
@@ -190,7 +190,7 @@ impl Session {
         server: &Server,
         request: &antiphon_wire::Request<'_>,
     ) -> Result<&SubscriptionHandle, ErrorObject> {
-        let tells = server.0.registry.load().profile.resource_updates;
+        let tells = server.0.offers.load().profile.resource_updates;
         let subscription = self.0.subscription.as_ref().filter(|_| tells);
         subscription.ok_or_else(|| ErrorObject::method_not_found(&request.method))
     }
@@ -205,7 +205,7 @@ impl Session {
         let request = self.translate(request, caller)?;
         // The server may have been built outside of a runtime.
         task::begin(&server.0.runtime);
-        Ok(server.route(&server.offered(), &request, caller).await?)
+        Ok(server.route(&server.current_offers(), &request, caller).await?)
     }
 
     fn translate<'a>(

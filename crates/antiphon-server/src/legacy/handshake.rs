@@ -71,8 +71,8 @@ impl Server {
         let opened = self.admit_session(caller)?;
         let client_info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
         let session = self.session(version, &capabilities, client_info, Some(opened));
-        let registry = self.0.registry.load();
-        let result = registry.initialized(session.version(), &self.0.info);
+        let offers = self.0.offers.load();
+        let result = offers.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
             tracing::error!(fault = %escaped(&fault), "the result of initialize cannot be written as JSON");
             ErrorObject::internal()
@@ -98,7 +98,7 @@ impl Server {
             SessionRefused { error: Refusal::Busy.to_error(), full: Some(full.limit) }
         })?;
         // > The server **MUST NOT** send notification types [...]: list changes are sent if the server declared them.
-        let lists = [inner.registry.load().profile.list_changed; 3];
+        let lists = [inner.offers.load().profile.list_changed; 3];
         let watched = WatchList { lists, ..WatchList::default() };
         let subscription = inner.runtime.subscriptions.join(account, watched, &inner.runtime.limits)?;
         Ok(SessionGrants { principal, permit, subscription })

@@ -65,7 +65,7 @@ impl Session {
         caller: &Caller<'_>,
     ) -> Result<(), ReplyMessage> {
         let Some(subscription) = &self.0.subscription else { return Ok(()) };
-        let scopes = server.0.registry.load().lists.scopes_of(&subscription.named_uris());
+        let scopes = server.0.offers.load().lists.scopes_of(&subscription.named_uris());
         Self::check_scopes(server, &scopes, caller)
     }
 

@@ -20,7 +20,7 @@ pub struct Limits {
     pub(crate) sampling_answer: usize,
     pub(crate) state: usize,
     pub(crate) step_result: usize,
-    pub(crate) state_only: u8,
+    pub(crate) state_only_legs: u8,
     pub(crate) grace: Duration,
     pub(crate) step_grace: Duration,
     pub(crate) url_retry_interval: Duration,
@@ -54,7 +54,7 @@ impl Default for Limits {
             sampling_answer: 1024 * 1024,
             state: 128 * 1024,
             step_result: 16 * 1024,
-            state_only: 2,
+            state_only_legs: 2,
             grace: Duration::from_millis(50),
             step_grace: Duration::from_secs(5),
             url_retry_interval: Duration::from_secs(20),
@@ -148,8 +148,8 @@ impl Limits {
     /// once. In a legacy session, the number of times that a failed handler is entered again with its record. A handler
     /// that returns state without a question is counted but not stopped. Default 2; some clients give up at the third.
     #[must_use]
-    pub fn state_only(mut self, limit: u8) -> Self {
-        self.state_only = limit;
+    pub fn state_only_legs(mut self, limit: u8) -> Self {
+        self.state_only_legs = limit;
         self
     }
 
@@ -346,7 +346,7 @@ impl Limits {
             sampling_answer,
             state,
             step_result,
-            state_only,
+            state_only_legs,
             ..
         } = *self;
         antiphon_engine::Limits {
@@ -357,7 +357,7 @@ impl Limits {
             sampling_answer,
             state,
             step_result,
-            state_only,
+            state_only_legs,
         }
     }
 

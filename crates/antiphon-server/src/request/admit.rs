@@ -329,8 +329,8 @@ impl<'a> Admitted<'a> {
     }
 
     /// Returns whether the client accepts a result that holds state only.
-    pub(crate) fn takes_state_only(&self, server: &Runtime) -> bool {
-        self.carrier.enters_again() || server.state_only.permits(self.leg.request.meta.client_info)
+    pub(crate) fn accepts_state_only(&self, server: &Runtime) -> bool {
+        self.carrier.enters_again() || server.state_only_clients.include(self.leg.request.meta.client_info)
     }
 
     /// > A server **MUST NOT** rely on capabilities the client has not declared.

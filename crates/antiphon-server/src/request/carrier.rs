@@ -143,7 +143,7 @@ impl LegCarrier {
             Self::Sealed | Self::Pushed(_) => limits,
             Self::Task(_) => {
                 let state = limits.state.max(TASK_STATE);
-                antiphon_engine::Limits { legs: u16::MAX, state_only: u8::MAX, state, ..limits }
+                antiphon_engine::Limits { legs: u16::MAX, state_only_legs: u8::MAX, state, ..limits }
             }
         }
     }

@@ -5,7 +5,7 @@
 pub(crate) mod claims;
 pub(crate) mod replay;
 pub(crate) mod sealing;
-pub(crate) mod state_only;
+pub(crate) mod state_only_clients;
 
 use crate::{
     errors::{
@@ -23,7 +23,7 @@ use crate::{
     },
     quota::request_budget::RequestBudget,
     reply::ServerInfo,
-    runtime::{claims::Claims, replay::Replay, sealing::Sealing, state_only::StateOnly},
+    runtime::{claims::Claims, replay::Replay, sealing::Sealing, state_only_clients::StateOnlyClients},
     subscribe::registry::SubscriptionRegistry,
     task_registry::Tasks,
 };
@@ -74,7 +74,7 @@ pub(crate) struct Runtime {
     /// Decides whether a leg ends at its next checkpoint.
     pub(crate) shed_when: Option<Box<ShedWhen>>,
     /// Decides which clients can take a result that holds state only.
-    pub(crate) state_only: StateOnly,
+    pub(crate) state_only_clients: StateOnlyClients,
     pub(crate) replay: Replay,
     /// True if the texts of hidden errors are sent to the client, for development.
     pub(crate) show_errors: bool,

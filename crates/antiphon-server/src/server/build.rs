@@ -6,8 +6,8 @@ use crate::{
     identity::account::Accounts,
     offer::{
         list::List,
+        offers::{Lists, Offers, RegisteredTool},
         profile::{Profile, raw},
-        registry::{Lists, RegisteredTool, Registry},
     },
     options::{
         clock::{Clock, seconds},
@@ -98,7 +98,7 @@ impl ServerBuilder {
         } else {
             None
         };
-        let registry = ArcSwap::from_pointee(Registry::new(lists, profile)?);
+        let offers = ArcSwap::from_pointee(Offers::new(lists, profile)?);
         let sessions = Sessions::new()?;
         if self.show_errors {
             tracing::warn!(server = %escaped(&self.info.name), "the texts of hidden errors are sent to clients: use `show_errors` for development only");
@@ -122,7 +122,7 @@ impl ServerBuilder {
             on_expired: self.on_expired,
             subscriptions: Arc::default(),
             shed_when: self.shed_when,
-            state_only: self.state_only,
+            state_only_clients: self.state_only_clients,
             replay: self.replay,
             show_errors: self.show_errors,
             detached: watch::Sender::new(0),
@@ -133,7 +133,7 @@ impl ServerBuilder {
         let server = Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {
             runtime: Arc::new(runtime(me.clone())),
             info: self.info.clone(),
-            registry,
+            offers,
             states: self.states,
             modern_only: self.modern_only,
             sessions,

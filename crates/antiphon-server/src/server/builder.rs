@@ -13,7 +13,7 @@ use crate::{
         Load, ShedWhen,
         claims::AtMostOnce,
         replay::{Replay, ReplayCheck, ReplayFault},
-        state_only::StateOnly,
+        state_only_clients::StateOnlyClients,
     },
     task_registry::TaskSettings,
 };
@@ -45,7 +45,7 @@ pub struct ServerBuilder {
     pub(crate) call_timeout: Option<Duration>,
     pub(crate) on_expired: OnExpired,
     pub(crate) shed_when: Option<Box<ShedWhen>>,
-    pub(crate) state_only: StateOnly,
+    pub(crate) state_only_clients: StateOnlyClients,
     pub(crate) replay: Replay,
     pub(crate) show_errors: bool,
     pub(crate) modern_only: bool,
@@ -82,7 +82,7 @@ impl ServerBuilder {
             call_timeout: None,
             on_expired: OnExpired::default(),
             shed_when: None,
-            state_only: StateOnly::BUILT_IN,
+            state_only_clients: StateOnlyClients::BUILT_IN,
             replay: Replay::default(),
             show_errors: false,
             modern_only: false,
@@ -334,20 +334,20 @@ impl ServerBuilder {
     /// Sets the function that decides, by a client's self-reported name and version, if the client accepts a result
     /// that holds state only. The server sends such a result at a [checkpoint](crate::Ctx::checkpoint), and before it
     /// reports a failure that follows something recorded. For a client that does not accept one, checkpoints are passed
-    /// and failures are reported at once. Default: [`takes_state_only`](crate::takes_state_only), a built-in table.
+    /// and failures are reported at once. Default: [`accepts_state_only`](crate::accepts_state_only), a built-in table.
     ///
     /// ```
-    /// use antiphon::server::{Server, takes_state_only};
+    /// use antiphon::server::{Server, accepts_state_only};
     ///
     /// let server = Server::builder("orders", "1.0.0")
-    ///     .state_only(|client| takes_state_only(client) && client.is_none_or(|client| client.name != "old-host"));
+    ///     .accepts_state_only(|client| accepts_state_only(client) && client.is_none_or(|client| client.name != "old-host"));
     /// ```
     #[must_use]
-    pub fn state_only(
+    pub fn accepts_state_only(
         mut self,
         decides: impl Fn(Option<&Implementation>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.state_only = StateOnly::decided_by(decides);
+        self.state_only_clients = StateOnlyClients::decided_by(decides);
         self
     }
 

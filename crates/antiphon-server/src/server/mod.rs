@@ -16,7 +16,7 @@ use crate::{
     dispatch::{listen, route::route},
     errors::refusal::Refusal,
     identity::caller::Caller,
-    offer::registry::Registry,
+    offer::offers::Offers,
     reply::ReplyMessage,
     request::receive::{Received, Request, receive, unsupported_version, without_session},
     runtime::Runtime,
@@ -48,8 +48,8 @@ pub(crate) struct Inner {
     pub(crate) modern_only: bool,
     /// The open sessions, and the handlers that run in them.
     pub(crate) sessions: Arc<Sessions>,
-    /// The present offers: a request takes one snapshot of them, by [`Server::offered`].
-    pub(crate) registry: ArcSwap<Registry>,
+    /// The present offers: a request takes one snapshot of them, by [`Server::current_offers`].
+    pub(crate) offers: ArcSwap<Offers>,
     /// The states for definitions that are added while the server runs.
     pub(crate) states: States,
 }
@@ -108,7 +108,7 @@ impl Server {
     pub async fn respond(&self, message: &[u8], caller: &Caller<'_>) -> Option<ReplyMessage> {
         match self.read(message) {
             Ok(Received::Request(request)) => {
-                Some(match self.begin(&self.offered(), &request, caller).await {
+                Some(match self.begin(&self.current_offers(), &request, caller).await {
                     CallOutcome::Reply(reply) => reply,
                     CallOutcome::Open(subscription) => subscription.await,
                 })
@@ -128,14 +128,14 @@ impl Server {
     }
 
     /// Returns a snapshot of the present offers: a request uses the same one from its first check to its reply.
-    pub(crate) fn offered(&self) -> Arc<Registry> {
-        self.0.registry.load_full()
+    pub(crate) fn current_offers(&self) -> Arc<Offers> {
+        self.0.offers.load_full()
     }
 
     /// Answers one request from this snapshot of the offers, or opens the subscription that it requests.
     pub(crate) async fn begin(
         &self,
-        offered: &Registry,
+        offers: &Offers,
         request: &Request<'_>,
         caller: &Caller<'_>,
     ) -> CallOutcome {
@@ -149,7 +149,7 @@ impl Server {
         task::begin(&self.0.runtime);
         if &*request.method == method::SUBSCRIPTIONS_LISTEN {
             // Boxed, because it would enlarge the future of every request.
-            let opened = Box::pin(listen::open(&self.0.runtime, offered, request, caller));
+            let opened = Box::pin(listen::open(&self.0.runtime, offers, request, caller));
             return match self.caught(request, opened).await {
                 Ok(subscription) => {
                     let runtime = Arc::clone(&self.0.runtime);
@@ -158,18 +158,18 @@ impl Server {
                 Err(refusal) => CallOutcome::Reply(ReplyMessage::written(&request.id, Err(refusal))),
             };
         }
-        let body = self.route(offered, request, caller).await;
+        let body = self.route(offers, request, caller).await;
         CallOutcome::Reply(ReplyMessage::written(&request.id, body))
     }
 
     /// Answers a request by its method.
     pub(crate) async fn route(
         &self,
-        offered: &Registry,
+        offers: &Offers,
         request: &Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Refusal> {
-        self.caught(request, route(&self.0.runtime, offered, request, caller)).await
+        self.caught(request, route(&self.0.runtime, offers, request, caller)).await
     }
 
     /// Turns a panic into a refusal.

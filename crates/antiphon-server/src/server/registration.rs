@@ -5,9 +5,9 @@ use crate::{
     errors::build_error::BuildError,
     offer::{
         list::{Entry, List},
+        offers::{ListAccess, Offers, RegisteredTool},
         profile::Profile,
         prompt::Prompt,
-        registry::{ListAccess, RegisteredTool, Registry},
         resource::{Resource, ResourceTemplate},
     },
     options::settings::TaskMode,
@@ -110,13 +110,13 @@ impl Server {
         })
     }
 
-    /// Replaces the registry. `make` returns the changed list, or `None` if there is nothing to change. It is called
+    /// Replaces the offers. `make` returns the changed list, or `None` if there is nothing to change. It is called
     /// again if another change came first, so that no change is lost.
     fn change<T: ListAccess>(
         &self,
         make: impl Fn(&List<T>, &Profile) -> Result<Option<List<T>>, BuildError>,
     ) -> Result<bool, BuildError> {
-        let mut current = self.0.registry.load_full();
+        let mut current = self.0.offers.load_full();
         if !current.profile.list_changed {
             return Err(BuildError(
                 "the lists can change only on a server that declared it: use `.list_changed(true)` on its builder"
@@ -127,8 +127,8 @@ impl Server {
             let Some(list) = make(T::of(&current.lists), &current.profile)? else { return Ok(false) };
             let mut lists = current.lists.clone();
             *T::of_mut(&mut lists) = Arc::new(list);
-            let changed = Arc::new(Registry::new(lists, Arc::clone(&current.profile))?);
-            let found = Guard::into_inner(self.0.registry.compare_and_swap(&current, changed));
+            let changed = Arc::new(Offers::new(lists, Arc::clone(&current.profile))?);
+            let found = Guard::into_inner(self.0.offers.compare_and_swap(&current, changed));
             if Arc::ptr_eq(&found, &current) {
                 break;
             }

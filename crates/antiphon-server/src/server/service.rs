@@ -2,7 +2,7 @@
 
 use crate::{
     identity::caller::Caller,
-    offer::registry::Registry,
+    offer::offers::Offers,
     outbox::Outbox,
     quota::request_budget::RequestBudget,
     reply::ReplyMessage,
@@ -26,14 +26,14 @@ pub struct ServerSession {
 
 /// A snapshot of the tools, prompts and resources that a [`Server`] offers.
 #[derive(Clone)]
-pub struct ServerOffers(Arc<Registry>);
+pub struct ServerOffers(Arc<Offers>);
 
 impl MessageService for Server {
     type Session = ServerSession;
     type Offers = ServerOffers;
 
     fn offers(&self) -> ServerOffers {
-        ServerOffers(self.offered())
+        ServerOffers(self.current_offers())
     }
 
     async fn call(&self, offers: &ServerOffers, request: &Request<'_>, caller: &Caller<'_>) -> CallOutcome {

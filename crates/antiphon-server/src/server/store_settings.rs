@@ -26,7 +26,7 @@ impl ServerBuilder {
     /// | after the process of the first one died | the error `outcome_unknown` |
     ///
     /// The first request of a call has no state yet: it ends before its first new step, and the client sends the state
-    /// back at once. A client that does not accept a result with [state only](Self::state_only) is protected by its
+    /// back at once. A client that does not accept a result with [state only](Self::accepts_state_only) is protected by its
     /// principal and the id of its request, for [`ClaimOptions::first_request_ttl`]; an anonymous one is refused before the
     /// first line of the handler, as `no_claim`. In a session, a request is claimed by its session and its id.
     /// Default: `false`.

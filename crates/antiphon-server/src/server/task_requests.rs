@@ -42,16 +42,16 @@ impl RunLeg for OwnServer {
                 tracing::error!("the request of a task cannot be read");
                 return Some(Err(Refusal::Internal));
             };
-            let offered = server.offered();
+            let offers = server.current_offers();
             let tool = request.target().and_then(StringMember::text).unwrap_or_default();
-            if offered.lists.tools.get(tool).is_none() {
+            if offers.lists.tools.get(tool).is_none() {
                 // During an upgrade, another process has the tool.
                 tracing::warn!(tool = ?escaped(tool), "a task needs a tool that this process does not have: it waits");
                 return Some(Err(Refusal::InFlight { retry_after: WITHOUT_TOOL }));
             }
             let tasks = server.0.runtime.tasks.as_ref();
             tasks.inspect(|tasks| tasks.counters.legs.add_one());
-            let routed = server.route(&offered, &request, &Caller::of_task(leg)).await;
+            let routed = server.route(&offers, &request, &Caller::of_task(leg)).await;
             Some(routed.and_then(|body| result_of(&body)))
         }
         .boxed()

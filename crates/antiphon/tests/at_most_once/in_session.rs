@@ -258,7 +258,7 @@ async fn a_first_request_that_cannot_be_claimed_is_refused_before_its_first_line
     ];
     for change in changes {
         let (effects, store) = (Effects::default(), store().0);
-        let server = built(shop(&effects), &store, |builder| change(builder).state_only(|_| false));
+        let server = built(shop(&effects), &store, |builder| change(builder).accepts_state_only(|_| false));
         let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         assert_eq!((reason(&reply), effects.runs("charge")), ("no_claim", 0), "{reply}");
     }

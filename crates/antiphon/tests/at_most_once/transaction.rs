@@ -214,7 +214,7 @@ async fn a_step_that_cannot_be_in_the_servers_transaction_is_refused<D: Database
         builder.write_ahead(false)
     });
     refused(&ToolCall::new(json!({})).leg(&none.server, Value::Null).await, "write_ahead");
-    let anonymous = Instance::new(&database, &script, |builder| builder.state_only(|_| false)).await;
+    let anonymous = Instance::new(&database, &script, |builder| builder.accepts_state_only(|_| false)).await;
     refused(&ToolCall::new(json!({})).leg(&anonymous.server, Value::Null).await, "a caller who signs in");
     assert_eq!((database.orders().await, script.runs()), (0, 0));
 }
@@ -239,7 +239,7 @@ async fn a_first_request_of_a_known_client_is_claimed_too<D: Database>(database:
     let script = Arc::new(Script::default());
     let one = Instance::new(&database, &script, |builder| {
         builder
-            .state_only(|_| false)
+            .accepts_state_only(|_| false)
             .bind_principal(|_: &Caller<'_>| Ok::<_, std::convert::Infallible>(Some(Principal::user("anna"))))
     })
     .await;

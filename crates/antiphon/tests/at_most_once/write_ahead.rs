@@ -222,9 +222,11 @@ async fn attempts_that_failed_are_stored_and_the_step_goes_on_in_the_next_reques
         })
     };
     let server = built(failing, &store, |builder| {
-        builder.write_ahead(true).state_only(|_| false).bind_principal(|_: &antiphon::server::Caller<'_>| {
-            Ok::<_, std::convert::Infallible>(Some(antiphon::seal::Principal::user("anna")))
-        })
+        builder.write_ahead(true).accepts_state_only(|_| false).bind_principal(
+            |_: &antiphon::server::Caller<'_>| {
+                Ok::<_, std::convert::Infallible>(Some(antiphon::seal::Principal::user("anna")))
+            },
+        )
     });
     let mut call = ToolCall::new(json!({}));
     call.leg(&server, Value::Null).await;
@@ -242,7 +244,7 @@ async fn a_client_that_takes_no_state_only_is_known_by_its_principal_and_request
     let server = built(shop(&effects), &store, |builder| {
         builder
             .write_ahead(true)
-            .state_only(|_| false)
+            .accepts_state_only(|_| false)
             .bind_principal(|_: &Caller<'_>| Ok::<_, std::convert::Infallible>(Some(Principal::user("anna"))))
     });
     let (mut one, mut two) = (ToolCall::new(json!({})), ToolCall::new(json!({})));
@@ -281,7 +283,7 @@ async fn a_first_request_that_runs_again_has_the_same_keys() {
             .boxed()
         });
         let server = built(charging.rerun_after_crash(true), &store, |builder| {
-            builder.write_ahead(true).state_only(|_| false).bind_principal(|_: &Caller<'_>| {
+            builder.write_ahead(true).accepts_state_only(|_| false).bind_principal(|_: &Caller<'_>| {
                 Ok::<_, std::convert::Infallible>(Some(Principal::user("anna")))
             })
         });
@@ -308,7 +310,7 @@ async fn the_outcome_of_a_first_request_is_its_principals_own() {
         built(shop(&effects), &store, move |builder| {
             let principal =
                 move |_: &Caller<'_>| Ok::<_, std::convert::Infallible>(Some(Principal::user(name)));
-            builder.write_ahead(true).state_only(|_| false).bind_principal(principal)
+            builder.write_ahead(true).accepts_state_only(|_| false).bind_principal(principal)
         })
     };
     let (mut one, mut two) = (ToolCall::new(json!({})), ToolCall::new(json!({})));

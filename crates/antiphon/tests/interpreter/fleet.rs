@@ -121,7 +121,7 @@ impl Fleet {
         };
         let limits = Limits::default()
             .legs(1000)
-            .state_only(200)
+            .state_only_legs(200)
             .times_asked(100)
             .step_grace(Duration::from_secs(1))
             .handler_timeout(Duration::from_secs(300));

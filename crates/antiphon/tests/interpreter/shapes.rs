@@ -77,7 +77,7 @@ pub(crate) fn tool_of(program: &Program) -> &'static str {
 fn server(kind: ServerKind, change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Server {
     let limits = Limits::default()
         .legs(1000)
-        .state_only(if kind == ServerKind::Small { 2 } else { 200 })
+        .state_only_legs(if kind == ServerKind::Small { 2 } else { 200 })
         // Elsewhere a text may change, and an answer be missing, as often as the client likes.
         .times_asked(if kind == ServerKind::Strict { TIMES_ASKED } else { 100 })
         .sessions(1_000_000)

@@ -104,9 +104,9 @@ prop_compose! {
         received in vec(received(), 0..4),
         asked in vec(asked(), 0..4),
         notes in vec(note(), 0..4),
-        (round, state_only) in any::<(u32, u8)>(),
+        (round, state_only_count) in any::<(u32, u8)>(),
     ) -> Record {
-        Record { state, entries, received, asked, notes, round, state_only, ..Record::default() }
+        Record { state, entries, received, asked, notes, round, state_only_count, ..Record::default() }
     }
 }
 

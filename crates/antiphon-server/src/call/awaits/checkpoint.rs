@@ -15,7 +15,7 @@ impl Ctx {
     ///
     /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
     ///
-    /// A leg ends at a checkpoint at most [`Limits::state_only`](crate::Limits::state_only) times in a call, by default
+    /// A leg ends at a checkpoint at most [`Limits::state_only_legs`](crate::Limits::state_only_legs) times in a call, by default
     /// twice, because some clients give up at the third. Later checkpoints are passed.
     #[track_caller]
     pub fn checkpoint(&self) -> Checkpoint<'_> {
@@ -78,7 +78,7 @@ impl Future for Checkpoint<'_> {
             };
             let wants_to_end = runtime.carrier().has_checkpoints()
                 && (self.always || runtime.server().sheds())
-                && self.ctx.takes_state_only();
+                && self.ctx.accepts_state_only();
             match runtime.begun(|leg| leg.checkpoint(path, wants_to_end, self.site)) {
                 Ok(()) => {
                     self.handle.end();

@@ -100,7 +100,7 @@ async fn a_first_request_that_its_principal_claims_is_one_call() {
     let build: Build = |builder| {
         builder
             .tool(race)
-            .state_only(|_| false)
+            .accepts_state_only(|_| false)
             .bind_principal(|_: &Caller<'_>| Ok::<_, Infallible>(Some(Principal::user("anna"))))
     };
     Play::of("race", build).at_each_operation(one_books).await;

@@ -102,7 +102,7 @@ async fn where_no_state_may_leave_alone_the_error_names_what_was_done() {
     for fails in ALL {
         let effects = Effects::default();
         let server = limited(charging(fails, 1, &effects), |limits| {
-            limits.state_only(0).handler_timeout(Duration::from_secs(10))
+            limits.state_only_legs(0).handler_timeout(Duration::from_secs(10))
         });
         let reply = ToolCall::new(json!({})).leg(&server, Value::Null).await;
         assert_eq!(refused(&reply).0, -32603, "{fails:?}: {reply}");
@@ -194,7 +194,7 @@ fn asking_first(charges: bool, state_only: u8, effects: &Effects) -> Server {
         }
         .boxed()
     });
-    limited(asks, |limits| limits.state_only(state_only))
+    limited(asks, |limits| limits.state_only_legs(state_only))
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ fn losing(shape: &'static str, asks: bool) -> Tool {
 async fn a_step_that_ended_in_a_branch_that_lost_is_done() {
     for (shape, done) in NOT_RECEIVED {
         for (asks, declines) in [(false, false), (true, false), (true, true)] {
-            let server = limited(losing(shape, asks), |limits| limits.state_only(0));
+            let server = limited(losing(shape, asks), |limits| limits.state_only_legs(0));
             let mut talk = ToolCall::new(json!({}));
             let mut reply = talk.leg(&server, Value::Null).await;
             if asks {

@@ -414,7 +414,7 @@ async fn where_a_full_record_may_not_leave_alone_it_leaves_with_a_question_or_th
                     asked?;
                     ok("").await
                 }),
-                |limits| limits.state(3600).step_result(1000).state_only(0),
+                |limits| limits.state(3600).step_result(1000).state_only_legs(0),
             )
         };
     }

@@ -1,4 +1,4 @@
-//! The registry: all offers of a server at one moment. A request uses one snapshot to its end; a change creates
+//! All offers of a server at one moment. A request uses one snapshot to its end; a change creates
 //! another.
 
 use crate::{
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The offers that may change while the server runs, and the discovery result that follows from them.
 #[derive(Debug)]
-pub(crate) struct Registry {
+pub(crate) struct Offers {
     pub(crate) lists: Lists,
     pub(crate) capabilities: DeclaredCapabilities,
     pub(crate) discover: Box<RawValue>,
@@ -115,7 +115,7 @@ in_lists! {
     ResourceTemplate: templates;
 }
 
-impl Registry {
+impl Offers {
     pub(crate) fn new(lists: Lists, profile: Arc<Profile>) -> Result<Self, BuildError> {
         let completes = lists.prompts.iter().any(|prompt| !prompt.completers.is_empty())
             || lists.templates.iter().any(|template| !template.completers.is_empty());
@@ -141,7 +141,7 @@ impl Registry {
     }
 }
 
-impl Registry {
+impl Offers {
     /// Returns the result of the handshake.
     pub(crate) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
         let mut capabilities = self.capabilities.declared(&self.profile);
@@ -154,7 +154,7 @@ impl Registry {
     }
 }
 
-impl Registry {
+impl Offers {
     /// Returns the arguments of this tool that a request repeats in headers; `None` if the request calls no tool of this
     /// name, or if no tool has such arguments.
     pub(crate) fn param_headers(&self, method_name: &str, name: &str) -> Option<&ParamHeaders> {

@@ -16,16 +16,16 @@ const CANNOT: &[&str] = &["Anthropic/ClaudeAI"];
 /// present the table contains `Anthropic/ClaudeAI` (claude.ai; github.com/anthropics/claude-ai-mcp, issue 1027).
 ///
 /// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
-pub fn takes_state_only(client: Option<&Implementation>) -> bool {
+pub fn accepts_state_only(client: Option<&Implementation>) -> bool {
     client.is_none_or(|client| !CANNOT.contains(&client.name.as_str()))
 }
 
 type Decides = dyn Fn(Option<&Implementation>) -> bool + Send + Sync;
 
 /// The rule that decides which clients accept such a result.
-pub(crate) struct StateOnly(Option<Box<Decides>>);
+pub(crate) struct StateOnlyClients(Option<Box<Decides>>);
 
-impl StateOnly {
+impl StateOnlyClients {
     pub(crate) const BUILT_IN: Self = Self(None);
 
     pub(crate) fn decided_by(
@@ -35,18 +35,18 @@ impl StateOnly {
     }
 
     /// Returns whether this client does. The text is parsed only here.
-    pub(crate) fn permits(&self, client_info: Option<&RawValue>) -> bool {
+    pub(crate) fn include(&self, client_info: Option<&RawValue>) -> bool {
         let client = client_info.and_then(|text| serde_json::from_str(text.get()).ok());
         match &self.0 {
             Some(decides) => decides(client.as_ref()),
-            None => takes_state_only(client.as_ref()),
+            None => accepts_state_only(client.as_ref()),
         }
     }
 }
 
-impl fmt::Debug for StateOnly {
+impl fmt::Debug for StateOnlyClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StateOnly").finish_non_exhaustive()
+        f.debug_tuple("StateOnlyClients").finish_non_exhaustive()
     }
 }
 
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn claude_ai_cannot_others_can() {
         for (name, can) in [("Anthropic/ClaudeAI", false), ("Anthropic", true), ("inspector", true)] {
-            assert_eq!(takes_state_only(Some(&Implementation::new(name, "1"))), can, "{name}");
+            assert_eq!(accepts_state_only(Some(&Implementation::new(name, "1"))), can, "{name}");
         }
-        assert!(takes_state_only(None));
+        assert!(accepts_state_only(None));
     }
 }
