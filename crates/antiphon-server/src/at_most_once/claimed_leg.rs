@@ -1,11 +1,11 @@
 //! A leg that this process has claimed: its lease is renewed while it runs, and its reply is committed before it leaves.
 
 use crate::{
-    at_most_once::{
-        outcome::{RowSeal, StoredReply},
+    at_most_once::outcome::{RowSeal, StoredReply},
+    errors::{
+        refusal::Refusal,
         store_error::{refused, repeated},
     },
-    errors::refusal::Refusal,
     options::settings::Level,
     runtime::Runtime,
 };

@@ -2,12 +2,11 @@
 //! their steps have the same idempotency keys.
 
 use crate::{
-    at_most_once::{
-        outcome::RowSeal,
-        records::call_name,
+    at_most_once::{outcome::RowSeal, records::call_name},
+    errors::{
+        refusal::Refusal,
         store_error::{refused, repeated},
     },
-    errors::refusal::Refusal,
     runtime::Runtime,
 };
 use antiphon_seal::Call;

@@ -21,20 +21,17 @@
 //! accepts such a result: the `anchor`. For the other clients, a caller with a principal claims a
 //! digest of the request instead, and the call is in the store, so that another run of it has the same keys.
 
+mod claim;
 mod claimed_leg;
 mod fingerprint;
 mod first_call;
 mod outcome;
 mod records;
-pub(crate) mod spill;
 mod step_record;
-mod store_error;
 mod transaction;
 
-pub(crate) use claimed_leg::{ClaimedLeg, NewClaim};
+pub(crate) use claim::{ClaimResult, anchors, claim};
+pub(crate) use claimed_leg::ClaimedLeg;
 pub(crate) use fingerprint::fingerprint;
-pub(crate) use first_call::first_call;
-pub(crate) use outcome::{RowSeal, StoredReply, StoredTask, until};
-pub(crate) use records::stored_leg;
+pub(crate) use outcome::{StoredReply, StoredTask};
 pub(crate) use step_record::StartStored;
-pub(crate) use store_error::{ATTEMPTS, refused};

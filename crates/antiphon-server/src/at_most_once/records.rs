@@ -11,11 +11,11 @@
 //! A start that an earlier release has stored has no deliveries.
 
 use crate::{
-    at_most_once::{
-        outcome::RowSeal,
+    at_most_once::outcome::RowSeal,
+    errors::{
+        refusal::Refusal,
         store_error::{refused, repeated},
     },
-    errors::refusal::Refusal,
     runtime::Runtime,
 };
 use antiphon_engine::{StepFailure, StepOutcome, StoredLeg};

@@ -1,10 +1,14 @@
 //! The stored records of steps: the start of each attempt before it runs, and the outcome before the handler has it; and the order
 //! of what the handler received, before an effect that may depend on it.
 
-use crate::at_most_once::{
-    claimed_leg::{ClaimedLeg, NewClaim},
-    records::{FAILURE, FENCE, begin_kind, decode, encode, end_kind, name, order_name, short, with_start},
-    store_error::repeated,
+use crate::{
+    at_most_once::{
+        claimed_leg::{ClaimedLeg, NewClaim},
+        records::{
+            FAILURE, FENCE, begin_kind, decode, encode, end_kind, name, order_name, short, with_start,
+        },
+    },
+    errors::store_error::repeated,
 };
 use antiphon_engine::{StepOutcome, StopReason, WriteAhead};
 use antiphon_store::{Appended, StepRecord, StoreError};

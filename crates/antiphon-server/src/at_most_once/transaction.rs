@@ -1,7 +1,10 @@
 //! Steps whose end is stored in a transaction of the author: they have no stored start, because nothing has happened until
 //! the transaction is committed.
 
-use crate::at_most_once::{claimed_leg::ClaimedLeg, step_record::stop, store_error::repeated};
+use crate::{
+    at_most_once::{claimed_leg::ClaimedLeg, step_record::stop},
+    errors::store_error::repeated,
+};
 use antiphon_engine::{StepOutcome, StopReason};
 use antiphon_store::{Fence, StepEvent, StoreError, StoreIdentity, Written};
 use antiphon_wire::escaped;

@@ -75,7 +75,7 @@ async fn leave<T>(
 ) -> Result<LegResult<T>, Refusal> {
     let new_task = match admitted.carrier().task_leg() {
         Some(task) => {
-            leg_end::report_to_task(task, &left.record);
+            task.report_record(&left.record);
             if let Some(by_hand) = round.by_hand {
                 task.report(|news| news.elicitation_ids = by_hand.ids);
             }

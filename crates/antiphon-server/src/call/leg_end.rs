@@ -10,9 +10,8 @@ use crate::{
     options::clock::seconds,
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
-    task_registry::leg::TaskLeg,
 };
-use antiphon_engine::{AskRecord, LegOutput, Record, StopReason};
+use antiphon_engine::{LegOutput, StopReason};
 use antiphon_seal::{Call, CallId};
 use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped, method};
@@ -129,13 +128,6 @@ fn failed<T>(
     let is_lost =
         is_over || !is_stored && left.has_new_step() || !admitted.carrier().continues_in_another_run();
     Err(refusal.after_steps(left.steps_done, admitted.carrier().steps_kept(is_lost)))
-}
-
-/// Tells the runner of a task what it cannot see in the state of the next leg.
-pub(crate) fn report_to_task(task: &TaskLeg, record: &Record) {
-    let deadline = record.asked().iter().filter_map(AskRecord::deadline).min();
-    let kept = record.asked().iter().map(|asked| asked.path().to_owned()).collect();
-    task.report(|news| (news.deadline, news.kept) = (deadline, kept));
 }
 
 /// Returns the key of the task that this leg has become, if it was to become one: derived from the call and the leg, so that a

@@ -15,7 +15,6 @@
 
 pub(crate) mod ask;
 mod awaits;
-pub(crate) mod claim;
 pub(crate) mod ctx;
 pub(crate) mod drive;
 pub(crate) mod emit;

@@ -1,10 +1,9 @@
 //! The settings and the context of one leg.
 
 use crate::{
-    at_most_once::ClaimedLeg,
+    at_most_once::{ClaimedLeg, anchors},
     call::{
         LegRuntime,
-        claim::anchors,
         ctx::{self, LaterLeg, Promotion},
         lazy_leg::LazyLeg,
     },

@@ -1,9 +1,8 @@
 //! Calls: one function runs every offer. The offers differ in their arguments, and in the form of a failure.
 
 use crate::{
-    at_most_once::{ClaimedLeg, StoredReply, StoredTask},
+    at_most_once::{ClaimResult, ClaimedLeg, StoredReply, StoredTask, claim},
     call::{
-        claim::{ClaimResult, claim},
         ctx::Ctx,
         leg,
         result::{CallEnd, HandlerFuture, LegResult},

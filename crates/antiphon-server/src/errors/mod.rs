@@ -6,3 +6,4 @@ pub(crate) mod error;
 pub(crate) mod refusal;
 pub(crate) mod refusal_log;
 pub(crate) mod step_error;
+pub(crate) mod store_error;

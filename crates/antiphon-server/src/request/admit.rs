@@ -1,7 +1,6 @@
 //! Admission: the only way to a handler.
 
 use crate::{
-    at_most_once::spill::{self, Spilled},
     errors::{
         error::Error,
         refusal::{Refusal, StepsKept},
@@ -17,6 +16,7 @@ use crate::{
     request::{
         carrier::{self, LegCarrier},
         receive::Request,
+        spill::{self, Spilled},
     },
     runtime::Runtime,
 };

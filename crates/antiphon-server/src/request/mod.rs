@@ -3,5 +3,6 @@
 pub(crate) mod admit;
 pub(crate) mod carrier;
 pub(crate) mod receive;
+mod spill;
 pub(crate) mod task_form;
 pub(crate) mod trace;

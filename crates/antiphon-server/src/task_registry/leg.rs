@@ -1,6 +1,6 @@
 //! The connection between a running leg of a task and the runner of the task.
 
-use antiphon_engine::PendingAsk;
+use antiphon_engine::{AskRecord, PendingAsk, Record};
 use antiphon_seal::{Digest, Principal};
 use antiphon_wire::AskSupport;
 use futures_util::task::AtomicWaker;
@@ -83,6 +83,13 @@ impl TaskLeg {
     pub(crate) fn poll_ends(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.ends.load(Ordering::Acquire)
+    }
+
+    /// Tells the runner what it cannot see in the state of the next leg.
+    pub(crate) fn report_record(&self, record: &Record) {
+        let deadline = record.asked().iter().filter_map(AskRecord::deadline).min();
+        let kept = record.asked().iter().map(|asked| asked.path().to_owned()).collect();
+        self.report(|news| (news.deadline, news.kept) = (deadline, kept));
     }
 
     /// Changes the news, and wakes the runner.

@@ -2,11 +2,16 @@
 
 use crate::{
     at_most_once::{
-        ATTEMPTS, ClaimedLeg, NewClaim, RowSeal, StoredReply, fingerprint, first_call, refused, stored_leg,
-        until,
+        claimed_leg::{ClaimedLeg, NewClaim},
+        fingerprint::fingerprint,
+        first_call::first_call,
+        outcome::{RowSeal, StoredReply, until},
+        records::stored_leg,
     },
-    call::leg_end,
-    errors::refusal::Refusal,
+    errors::{
+        refusal::Refusal,
+        store_error::{ATTEMPTS, refused},
+    },
     options::{clock::seconds, settings::Level},
     request::admit::Admitted,
     runtime::{
@@ -324,7 +329,7 @@ async fn report_to_task(
         return Ok(());
     };
     if let Some(record) = admitted.sealed_record(server, state).await? {
-        leg_end::report_to_task(task, &record);
+        task.report_record(&record);
     }
     Ok(())
 }

@@ -4,8 +4,10 @@
 //! its sealed bytes, which the store compares.
 
 use crate::{
-    at_most_once::store_error::{refused, repeated},
-    errors::refusal::Refusal,
+    errors::{
+        refusal::Refusal,
+        store_error::{refused, repeated},
+    },
     runtime::{Runtime, claims::owner},
 };
 use antiphon_engine::Record;
