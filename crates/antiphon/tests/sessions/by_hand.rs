@@ -7,8 +7,9 @@ use crate::common::{
 };
 use antiphon::{
     Result,
-    server::{Answer, Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema, SamplingMessage},
+    serve::MessageService as _,
+    server::{Answer, Ask, Caller, Carrier, Ctx, InputRequired, Limits, NoArguments, Reply, Tool},
+    wire::{FormField, FormSchema, Incoming, ProtocolVersion, SamplingMessage},
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -179,6 +180,23 @@ async fn state_only_results_have_an_end() {
     session.send(call()).await;
     let error = patiently(&mut session).await["error"].take();
     assert_eq!(error["data"], json!({"reason": "limit", "limit": "state_only"}), "{error}");
+}
+
+/// A request without a stream for questions is one of a session too: the handler is entered again, and no state leaves.
+#[tokio::test(start_paused = true)]
+async fn no_state_leaves_without_a_stream() {
+    let server = built(|builder| {
+        builder.tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
+            match ctx.state() {
+                None => InputRequired::state_only("begun").into(),
+                Some(state) => Reply::Complete(format!("{state} {:?}", ctx.carrier())),
+            }
+        }))
+    });
+    let message = call().to_string();
+    let Ok(Incoming::Request(request)) = Incoming::parse(message.as_bytes()) else { panic!("{message}") };
+    let reply = server.call_without_session(request, ProtocolVersion::V2025_11_25, &Caller::default()).await;
+    assert_eq!(text(&serde_json::from_slice(&reply.body).unwrap()), "begun Pushed");
 }
 
 /// A client that is told to open URLs first is not waited for; elsewhere they are asked as ever.
