@@ -23,6 +23,7 @@ mod errors;
 mod form;
 mod identity;
 mod in_place;
+mod layer;
 mod legacy;
 mod offer;
 mod options;
@@ -59,6 +60,17 @@ pub use errors::error::{Error, Result, ShowError};
 pub use errors::step_error::StepError;
 pub use form::{Form, FormChoice, OneField};
 pub use identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress};
+#[cfg(feature = "layers")]
+pub use layer::{
+    audit::{AuditLog, Audited},
+    rate_limit::{RateLimit, RateLimited},
+    result_cache::{Cached, ResultCache},
+};
+pub use layer::{
+    call::{Call, CallReply, Outcome, Refused},
+    concurrency::{LimitedTools, ToolConcurrency},
+    run::CallService,
+};
 pub use offer::{
     cache::CacheHint,
     completion::{Completing, Completions, IntoCompletions},
@@ -72,7 +84,7 @@ pub use options::settings::{OnVersion, TaskMode};
 pub use quota::request_budget::RequestBudget;
 pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
-pub use request::{carrier::Carrier, trace::TraceContext};
+pub use request::{carrier::Carrier, info::RequestInfo, trace::TraceContext};
 pub use runtime::claims::ClaimOptions;
 pub use runtime::sealing::KeysError;
 pub use runtime::{

@@ -76,6 +76,9 @@ pub struct ReplyMessage {
         expect(dead_code, reason = "only an HTTP endpoint can end another session")
     )]
     sessions_full: Option<Exceeded>,
+    /// The time after which the same request may succeed, in milliseconds, if the error names one.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has a header for it"))]
+    retry_after_ms: Option<u64>,
 }
 
 /// The kind of a reply, for transports that say more than the body does. Over HTTP the kind becomes the status.
@@ -95,12 +98,14 @@ pub enum ReplyKind {
 impl ReplyMessage {
     /// Returns a reply that consists of this JSON-RPC response, which holds a result.
     pub fn result(body: Vec<u8>) -> Self {
-        Self { body, kind: ReplyKind::Result, sessions_full: None }
+        Self { body, kind: ReplyKind::Result, sessions_full: None, retry_after_ms: None }
     }
 
     /// Returns an error response. `id` is that of the request, if it could be read.
     pub fn error(id: Option<&RequestId>, error: &ErrorObject) -> Self {
-        Self { body: write_error(id, error), kind: ReplyKind::Error(error.code), sessions_full: None }
+        let retry_after_ms = error.data.as_ref().and_then(|data| data.get("retryAfterMs")?.as_u64());
+        let (body, kind) = (write_error(id, error), ReplyKind::Error(error.code));
+        Self { body, kind, sessions_full: None, retry_after_ms }
     }
 
     /// Returns an error response to a request of an earlier revision: one of a session, or one for
@@ -149,6 +154,12 @@ impl ReplyMessage {
         self.sessions_full
     }
 
+    /// Returns the value of `Retry-After`, in seconds.
+    #[cfg(feature = "http")]
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.retry_after_ms.map(|millis| millis.div_ceil(1000).max(1))
+    }
+
     /// Returns the same reply, with the scopes that this refusal demands.
     pub(crate) fn refused_by(self, refusal: Refusal) -> Self {
         match refusal {
@@ -159,7 +170,7 @@ impl ReplyMessage {
 
     /// Returns the reply with this body, an error response to a caller whose token does not hold all of these scopes.
     pub(crate) fn with_missing_scopes(body: Vec<u8>, needed: Vec<String>) -> Self {
-        Self { body, kind: ReplyKind::InsufficientScope(needed), sessions_full: None }
+        Self { kind: ReplyKind::InsufficientScope(needed), ..Self::result(body) }
     }
 
     /// Returns the response to a request that was read.

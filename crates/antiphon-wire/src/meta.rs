@@ -78,7 +78,7 @@ impl Meta {
 /// The members of a request's `_meta` that a server uses, borrowed from the message.
 ///
 /// Required members are optional here, so that the error can name the missing one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RequestMeta<'a> {
     /// The protocol version of this request.

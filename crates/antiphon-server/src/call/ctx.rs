@@ -6,7 +6,11 @@ use crate::{
     form,
     identity::bearer::Bearer,
     receipt::ReceiptRequest,
-    request::{carrier::Carrier, trace::TraceContext},
+    request::{
+        carrier::Carrier,
+        info::{RequestData, RequestInfo},
+        trace::TraceContext,
+    },
     runtime::Runtime,
 };
 use antiphon_engine::AnsweredAsk;
@@ -60,7 +64,9 @@ pub(crate) struct LegContext {
     pub(crate) asks: AskSupport,
     pub(crate) principal: Option<Box<Principal>>,
     pub(crate) bearer: Option<Bearer>,
+    /// What the client said of itself in its handshake; `None` if each request says it.
     pub(crate) client_info: Option<Box<RawValue>>,
+    pub(crate) request: RequestData,
     pub(crate) version: ProtocolVersion,
     pub(crate) promotion: Promotion,
     pub(crate) trace: Option<Box<TraceContext>>,
@@ -298,7 +304,7 @@ impl Ctx {
     /// Returns the client's name and version. Both are self-reported: use them for display and logs, never for
     /// decisions.
     pub fn client_info(&self) -> Option<Implementation> {
-        serde_json::from_str(self.leg.client_info.as_ref()?.get()).ok()
+        serde_json::from_str(self.client_info_text()?.get()).ok()
     }
 
     /// Returns the trace context that the client sent with this request, to continue the trace in the handler's own requests. In a
@@ -307,13 +313,47 @@ impl Ctx {
         self.leg.trace.as_deref()
     }
 
+    /// Returns the request of this leg: headers, the peer, `_meta`, and the values that layers have added.
+    ///
+    /// ```
+    /// use antiphon::{Result, server::Ctx, tool};
+    ///
+    /// /// Who a gateway in front says is calling.
+    /// #[derive(Clone)]
+    /// struct Tenant(String);
+    ///
+    /// /// Lists what belongs to the caller's tenant.
+    /// #[tool]
+    /// async fn orders(ctx: &Ctx) -> Result<String> {
+    ///     let request = ctx.request();
+    ///     let region = request.headers().and_then(|headers| headers.get("x-region")?.to_str().ok());
+    ///     let tenant = request.extension::<Tenant>().map_or("everybody", |tenant| tenant.0.as_str());
+    ///     Ok(format!("The orders of {tenant} in {}.", region.unwrap_or("all regions")))
+    /// }
+    /// ```
+    pub fn request(&self) -> RequestInfo<'_> {
+        RequestInfo { data: &self.leg.request, trace: self.trace_context() }
+    }
+
     pub(crate) fn server_runtime(&self) -> &Runtime {
         self.leg.runtime.server()
     }
 
+    /// Returns the client's name and version as JSON text.
+    fn client_info_text(&self) -> Option<&RawValue> {
+        #[derive(serde::Deserialize)]
+        struct Members<'a> {
+            #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
+            client_info: Option<&'a RawValue>,
+        }
+        self.leg.client_info.as_deref().or_else(|| {
+            serde_json::from_str::<Members<'_>>(self.leg.request.meta.as_ref()?.get()).ok()?.client_info
+        })
+    }
+
     /// Returns whether the client accepts a result that holds state only.
     pub(crate) fn accepts_state_only(&self) -> bool {
-        self.server_runtime().state_only_clients.include(self.leg.client_info.as_deref())
+        self.server_runtime().state_only_clients.include(self.client_info_text())
     }
 
     fn answer_to(&self, ask: &Ask) -> Option<&AnsweredAsk> {

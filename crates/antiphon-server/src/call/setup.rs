@@ -9,12 +9,18 @@ use crate::{
     },
     options::{clock::seconds, settings::TaskMode},
     receipt::ReceiptRequest,
-    request::{admit::Admitted, receive::Request, task_form::may_promote, trace::TraceContext},
+    request::{
+        admit::{Admitted, LegRequest},
+        info::RequestData,
+        receive::Request,
+        task_form::may_promote,
+        trace::TraceContext,
+    },
     runtime::Runtime,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
 use antiphon_seal::CallId;
-use antiphon_wire::ProtocolVersion;
+use antiphon_wire::{ProtocolVersion, method};
 use std::sync::Arc;
 
 /// The settings of a leg for the engine. `writes_ahead` is true if its steps are stored.
@@ -70,7 +76,8 @@ pub(crate) fn leg_context(
         asks: admitted.asks(),
         principal: admitted.principal().cloned().map(Box::new),
         bearer: leg.caller.bearer().cloned(),
-        client_info: leg.request.meta.client_info.map(ToOwned::to_owned),
+        client_info: leg.request.session.as_ref().and(leg.request.meta.client_info).map(ToOwned::to_owned),
+        request: request_data(leg),
         version: version_of(leg.request),
         promotion: promotion(server, admitted),
         trace: TraceContext::of(leg.request.params.meta).map(Box::new),
@@ -82,6 +89,21 @@ pub(crate) fn leg_context(
             claim,
             (number == 1).then(|| Arc::clone(&leg.settings.needs_tracker)),
         ),
+    }
+}
+
+fn request_data(leg: &LegRequest<'_>) -> RequestData {
+    let (request, caller) = (leg.request, leg.caller);
+    RequestData {
+        method: match &*request.method {
+            method::PROMPTS_GET => method::PROMPTS_GET,
+            method::RESOURCES_READ => method::RESOURCES_READ,
+            _ => method::TOOLS_CALL,
+        },
+        head: caller.shared_head(),
+        added: caller.added.cloned(),
+        peer: caller.peer_address(),
+        meta: request.params.meta.map(ToOwned::to_owned),
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod calls;
 mod complete;
-mod encode;
+pub(crate) mod encode;
 pub(crate) mod listen;
 pub(crate) mod reply;
 pub(crate) mod route;

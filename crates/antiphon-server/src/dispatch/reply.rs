@@ -123,7 +123,7 @@ fn write_reply<T: HasMeta + Serialize + SessionResult>(
 }
 
 /// Writes the result of a call that is over. In a session, `_meta` has only what the handler has set.
-fn write_result<T: HasMeta + Serialize + SessionResult>(
+pub(crate) fn write_result<T: HasMeta + Serialize + SessionResult>(
     server: &Runtime,
     request: &Request<'_>,
     mut result: T,

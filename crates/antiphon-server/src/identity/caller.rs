@@ -1,7 +1,7 @@
 //! The caller of a request, as known to the transport.
 
 use crate::{
-    identity::{bearer::Bearer, peer_address::PeerAddress},
+    identity::{bearer::Bearer, head::RequestHead, peer_address::PeerAddress},
     outbox::Outbox,
     task_registry::leg::TaskLeg,
 };
@@ -28,6 +28,10 @@ pub struct Caller<'a> {
     pub extensions: Option<&'a Extensions>,
     /// The address of the peer, unless an extension has it.
     pub(crate) address: Option<PeerAddress>,
+    /// Headers and extensions, where handlers can share them.
+    pub(crate) head: Option<&'a Arc<RequestHead>>,
+    /// The extensions, where layers of the server have added some.
+    pub(crate) added: Option<&'a Arc<Extensions>>,
     /// The outbox for messages before the reply; without it, none are sent.
     pub(crate) outbox: Option<&'a Outbox>,
     /// The leg of a task; `None` for a request of a client.
@@ -47,6 +51,25 @@ impl<'a> Caller<'a> {
     /// anonymous, and holds no scope.
     pub fn remote(extensions: &'a Extensions) -> Self {
         Self { extensions: Some(extensions), is_remote: true, ..Self::default() }
+    }
+
+    /// Returns the sender of an HTTP request, whose head its handlers share.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_head(head: &'a Arc<RequestHead>, address: Option<PeerAddress>) -> Self {
+        Self { head: Some(head), address, ..Self::http(&head.headers, &head.extensions) }
+    }
+
+    /// Returns the same sender, with these extensions.
+    pub(crate) fn with_extensions(self, added: &'a Arc<Extensions>) -> Self {
+        Self { extensions: Some(added), added: Some(added), ..self }
+    }
+
+    /// Returns headers and extensions for the handlers; `None` on other transports.
+    pub(crate) fn shared_head(&self) -> Option<Arc<RequestHead>> {
+        self.head.cloned().or_else(|| {
+            let extensions = self.extensions.cloned().unwrap_or_default();
+            Some(Arc::new(RequestHead { headers: self.headers?.clone(), extensions }))
+        })
     }
 
     /// Returns the address of the peer: the one that a layer inserted as an extension, or else that of the connection. `None`

@@ -3,5 +3,6 @@
 pub(crate) mod account;
 pub(crate) mod bearer;
 pub(crate) mod caller;
+pub(crate) mod head;
 pub(crate) mod peer_address;
 pub(crate) mod scopes;

@@ -22,7 +22,9 @@ use crate::{
 };
 use antiphon_engine::{AskRecord, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, InputResponses, UniqueNames, escaped};
+use antiphon_wire::{
+    AskSupport, InputRequests, InputRequiredResult, InputResponses, StringMember, UniqueNames, escaped,
+};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 
@@ -119,6 +121,22 @@ fn read_answers(text: Option<&RawValue>) -> Result<Option<InputResponses>, Refus
     text.map(InputResponses::read)
         .transpose()
         .map_err(|_| Refusal::params("params.inputResponses must be an object"))
+}
+
+/// Returns the call and the leg of the state that comes with a request, for a layer; `None` without a state, or with one that is
+/// not of this request.
+pub(crate) fn call_of(
+    server: &Runtime,
+    request: &Request<'_>,
+    principal: Option<&Principal>,
+) -> Option<(CallId, u16)> {
+    let token: &str = serde_json::from_str(request.params.request_state?.get()).ok()?;
+    let target = request.target().and_then(StringMember::text)?;
+    let arguments = request.params.arguments.map(RawValue::get);
+    let binding = Binding { method: &request.method, target, arguments, principal, tool_version: 0 };
+    let opened = server.sealing.sealer().open_unlimited(token, &binding, true, server.clock.now()).ok()?;
+    let call = opened.call.next_leg()?;
+    Some((call.id(), call.leg()))
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that

@@ -2,6 +2,7 @@
 
 pub(crate) mod admit;
 pub(crate) mod carrier;
+pub(crate) mod info;
 pub(crate) mod receive;
 mod spill;
 pub(crate) mod task_form;

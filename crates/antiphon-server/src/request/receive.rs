@@ -229,6 +229,22 @@ impl Request<'_> {
         }
     }
 
+    /// Returns the same request, whose handler reads this `_meta`.
+    pub(crate) fn with_meta<'b>(&'b self, meta: Option<&'b RawValue>) -> Request<'b> {
+        let mut params = self.params.clone();
+        params.meta = meta;
+        Request {
+            id: self.id.clone(),
+            method: Cow::Borrowed(&self.method),
+            version: Cow::Borrowed(&self.version),
+            meta: self.meta.clone(),
+            params,
+            text: self.text,
+            names: self.names,
+            session: self.session.clone(),
+        }
+    }
+
     /// Returns the proof that no object of `params` names a member twice; walks over the text if the reader did not.
     pub(crate) fn unique_names(&self) -> Result<UniqueNames, Refusal> {
         match self.names {

@@ -134,6 +134,7 @@ impl ServerBuilder {
             runtime: Arc::new(runtime(me.clone())),
             info: self.info.clone(),
             offers,
+            layers: self.layers.build(),
             states: self.states,
             modern_only: self.modern_only,
             sessions,

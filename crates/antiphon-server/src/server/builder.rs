@@ -4,6 +4,7 @@ use crate::{
     define::{IntoPrompt, IntoResource, IntoTool, Offer, Offered, Service, States},
     errors::build_error::BuildError,
     identity::caller::{Caller, Identity},
+    layer::run::LayerSettings,
     offer::cache::CacheHint,
     options::{
         clock::Clock,
@@ -47,6 +48,7 @@ pub struct ServerBuilder {
     pub(crate) shed_when: Option<Box<ShedWhen>>,
     pub(crate) state_only_clients: StateOnlyClients,
     pub(crate) replay: Replay,
+    pub(crate) layers: LayerSettings,
     pub(crate) show_errors: bool,
     pub(crate) modern_only: bool,
     pub(crate) at_most_once: AtMostOnce,
@@ -84,6 +86,7 @@ impl ServerBuilder {
             shed_when: None,
             state_only_clients: StateOnlyClients::BUILT_IN,
             replay: Replay::default(),
+            layers: LayerSettings::default(),
             show_errors: false,
             modern_only: false,
             at_most_once: AtMostOnce::default(),

@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod builder;
 pub(crate) mod key_file;
+pub(crate) mod layered;
 pub(crate) mod message_service;
 pub(crate) mod registration;
 pub(crate) mod service;
@@ -16,6 +17,7 @@ use crate::{
     dispatch::{listen, route::route},
     errors::refusal::Refusal,
     identity::caller::Caller,
+    layer::{call::Served, run::Layers},
     offer::offers::Offers,
     reply::ReplyMessage,
     request::receive::{Received, Request, receive, unsupported_version, without_session},
@@ -50,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) sessions: Arc<Sessions>,
     /// The present offers: a request takes one snapshot of them, by [`Server::current_offers`].
     pub(crate) offers: ArcSwap<Offers>,
+    /// The layers around every request, if there are any.
+    pub(crate) layers: Option<Layers>,
     /// The states for definitions that are added while the server runs.
     pub(crate) states: States,
 }
@@ -95,6 +99,11 @@ impl Server {
         {
             tasks.idle(self.0.runtime.limits.step_grace).await;
         }
+    }
+
+    /// Returns the types of the [layers](ServerBuilder::layer), from the outermost on.
+    pub fn layers(&self) -> &[&'static str] {
+        self.0.layers.as_ref().map_or(&[], |layers| &layers.names)
     }
 
     /// Returns the counts of the tasks of this process, for an exporter of metrics; zeros if calls cannot become tasks.
@@ -147,33 +156,61 @@ impl Server {
         }
         // The server may have been built outside of a runtime.
         task::begin(&self.0.runtime);
-        if &*request.method == method::SUBSCRIPTIONS_LISTEN {
-            // Boxed, because it would enlarge the future of every request.
-            let opened = Box::pin(listen::open(&self.0.runtime, offers, request, caller));
-            return match self.caught(request, opened).await {
-                Ok(subscription) => {
-                    let runtime = Arc::clone(&self.0.runtime);
-                    CallOutcome::Open(async move { subscription.ended(&runtime.server_info).await }.boxed())
-                }
-                Err(refusal) => CallOutcome::Reply(ReplyMessage::written(&request.id, Err(refusal))),
-            };
+        if &*request.method != method::SUBSCRIPTIONS_LISTEN {
+            return CallOutcome::Reply(ReplyMessage::written(
+                &request.id,
+                self.route(offers, request, caller).await,
+            ));
         }
-        let body = self.route(offers, request, caller).await;
-        CallOutcome::Reply(ReplyMessage::written(&request.id, body))
+        // Boxed, because it would enlarge the future of every request.
+        let served = match &self.0.layers {
+            None => Box::pin(self.served(offers, request, caller)).await,
+            Some(layers) => Box::pin(self.layered(layers, offers, request, caller)).await,
+        };
+        match served {
+            Ok(Served::Open(subscription)) => {
+                let runtime = Arc::clone(&self.0.runtime);
+                CallOutcome::Open(async move { subscription.ended(&runtime.server_info).await }.boxed())
+            }
+            Ok(Served::Body(body)) => CallOutcome::Reply(ReplyMessage::written(&request.id, Ok(body))),
+            Err(refusal) => CallOutcome::Reply(ReplyMessage::written(&request.id, Err(refusal))),
+        }
     }
 
-    /// Answers a request by its method.
+    /// Answers a request by its method; `subscriptions/listen` only begins, by [`begin`](Self::begin).
     pub(crate) async fn route(
         &self,
         offers: &Offers,
         request: &Request<'_>,
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Refusal> {
-        self.caught(request, route(&self.0.runtime, offers, request, caller)).await
+        let Some(layers) = &self.0.layers else {
+            return self.caught(request, route(&self.0.runtime, offers, request, caller)).await;
+        };
+        // Boxed, because it would enlarge the future of every request.
+        match Box::pin(self.layered(layers, offers, request, caller)).await? {
+            Served::Body(body) => Ok(body),
+            Served::Open(_) => Err(Refusal::Method(request.method.to_string())),
+        }
+    }
+
+    /// Answers a request without layers, or opens the subscription that it requests.
+    pub(crate) async fn served(
+        &self,
+        offers: &Offers,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Served, Refusal> {
+        let runtime = &self.0.runtime;
+        if &*request.method == method::SUBSCRIPTIONS_LISTEN {
+            let opened = self.caught(request, listen::open(runtime, offers, request, caller)).await;
+            return opened.map(|subscription| Served::Open(Box::new(subscription)));
+        }
+        self.caught(request, route(runtime, offers, request, caller)).await.map(Served::Body)
     }
 
     /// Turns a panic into a refusal.
-    async fn caught<T>(
+    pub(crate) async fn caught<T>(
         &self,
         request: &Request<'_>,
         answer: impl Future<Output = Result<T, Refusal>>,

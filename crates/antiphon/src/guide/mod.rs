@@ -1,4 +1,4 @@
-//! A guide to tools that ask, in seventeen chapters. All examples are compiled.
+//! A guide to tools that ask, in eighteen chapters. All examples are compiled.
 //!
 //! | chapter | question |
 //! |---|---|
@@ -17,6 +17,7 @@
 //! | [`tasks`] | how does a call go on while nobody is connected? |
 //! | [`auth`] | who is calling, and what may they do? |
 //! | [`eras`] | how are clients of the 2025 revisions served? |
+//! | [`layers`] | what stands around a call, and what does a handler see of its request? |
 //! | [`fleets`] | how do I run, upgrade and stop several instances? |
 //! | [`operations`] | how do I mount a server, and watch it? |
 //!
@@ -58,6 +59,9 @@ pub mod clients {}
 
 #[doc = include_str!("subscriptions.md")]
 pub mod subscriptions {}
+
+#[doc = include_str!("layers.md")]
+pub mod layers {}
 
 #[doc = include_str!("tasks.md")]
 pub mod tasks {}

@@ -11,6 +11,7 @@ mod forged_state;
 mod http_head_checks;
 mod http_server;
 mod keys;
+mod layers;
 mod lists;
 mod lists_bounds;
 mod lists_build;

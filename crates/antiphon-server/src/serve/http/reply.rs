@@ -97,6 +97,9 @@ impl HttpReply {
                 if let ReplyKind::InsufficientScope(needed) = message.kind() {
                     fields.insert(header::WWW_AUTHENTICATE, scope_challenge(options.auth.as_ref(), needed));
                 }
+                if let Some(seconds) = message.retry_after() {
+                    fields.insert(header::RETRY_AFTER, seconds.into());
+                }
                 let mut response = with_status(message.http_status(), message.body);
                 *response.headers_mut() = fields;
                 response

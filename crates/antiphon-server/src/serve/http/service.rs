@@ -2,7 +2,7 @@
 
 use crate::{
     errors::refusal_log::RefusalLog,
-    identity::{caller::Caller, peer_address::PeerAddress},
+    identity::{caller::Caller, head::RequestHead, peer_address::PeerAddress},
     in_place::boxed,
     outbox::Outbox,
     quota::request_budget::RequestBudget,
@@ -285,17 +285,24 @@ impl<S: MessageService> HttpService<S> {
         if let Err(error) = check_agreement(&request, &parts.headers, param_headers) {
             return HttpReply::json(ReplyMessage::error(Some(&request.id), &error));
         }
-        let caller = sending(authorized.caller(parts), outbox);
+        let head = Arc::new(RequestHead::taken(parts));
+        let caller = sending(authorized.caller_of(&head), outbox);
         if let Some(outbox) = outbox {
             outbox.may_be_silent();
         }
         // In a box of its own, as in `call_tool`: an allocator is fast for up to a kilobyte, and all of it is larger.
         match Box::into_pin(boxed(|| server.call(&offers, &request, &caller))).await {
-            CallOutcome::Reply(reply) => HttpReply::json(reply),
+            CallOutcome::Reply(reply) => {
+                // The memory of the headers is used again, unless a handler still has them.
+                if let Ok(head) = Arc::try_unwrap(head) {
+                    parts.headers = head.headers;
+                }
+                HttpReply::json(reply)
+            }
             CallOutcome::Open(subscription) => {
                 // A subscription may stay open for days: the memory of its request is freed.
                 drop((request, offers));
-                drop((body, taken(parts)));
+                drop((body, taken(parts), head));
                 tokio::select! {
                     reply = subscription => HttpReply::json(reply),
                     // The stream is cut off, and the client opens another with a new token.

@@ -1,7 +1,7 @@
 //! The check of the access token of a request.
 
 use crate::{
-    identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress},
+    identity::{bearer::Bearer, caller::Caller, head::RequestHead, peer_address::PeerAddress},
     serve::http::{
         ReplyBody,
         auth::{
@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
 };
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 /// Proof that a request may be read and answered: its token is valid, or none is required. Only [`authorize`] makes one.
 /// Reading a body and naming a caller require it, for every method and revision.
@@ -33,6 +33,11 @@ impl Authorized {
     /// Returns the caller of the request.
     pub(crate) fn caller<'a>(&self, parts: &'a Parts) -> Caller<'a> {
         Caller { address: self.address, ..Caller::http(&parts.headers, &parts.extensions) }
+    }
+
+    /// Returns the caller of a request whose head its handlers share.
+    pub(crate) fn caller_of<'a>(&self, head: &'a Arc<RequestHead>) -> Caller<'a> {
+        Caller::of_head(head, self.address)
     }
 
     /// Resolves when the token expires: an open stream ends then, and the client opens another with a new token.

@@ -1,7 +1,7 @@
 //! A request of a session: its task, and the response on its connection.
 
 use crate::{
-    identity::caller::Caller,
+    identity::{caller::Caller, head::RequestHead},
     outbox::{MessageKind, Outbox},
     reply::{ReplyKind, ReplyMessage},
     serve::http::{
@@ -24,6 +24,7 @@ use http::{StatusCode, request::Parts};
 use std::{
     future::{Future, poll_fn},
     pin::pin,
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -52,7 +53,8 @@ pub(crate) async fn respond<S: MessageService>(
     let primes = session.version().has_priming_events();
     let outbox = open.outbox.sibling();
     let running = tokio::spawn(async move {
-        let caller = authorized.caller(&parts);
+        let head = Arc::new(RequestHead { headers: parts.headers, extensions: parts.extensions });
+        let caller = authorized.caller_of(&head);
         // Without event streams, the request sends nothing before its reply, and cannot ask.
         let caller = if accepts.events { caller.with_outbox(&outbox) } else { caller };
         run::<S>(&session, &caller, &outbox, &body, writer).await

@@ -1,0 +1,154 @@
+//! The passage of a request through the layers of its server, and the settings of layers.
+
+use crate::{
+    dispatch::{encode::encode, reply::write_result},
+    errors::refusal::Refusal,
+    identity::caller::Caller,
+    layer::{
+        call::{Call, CallReply, EarlyResult, Refused, Served, Written},
+        run::{CallService, Layers},
+    },
+    offer::offers::Offers,
+    request::{admit::call_of, receive::Request},
+    runtime::Runtime,
+    server::{Server, builder::ServerBuilder},
+};
+use serde_json::value::to_raw_value;
+use std::{
+    error::Error as StdError,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tower_layer::Layer;
+use tower_service::Service;
+
+impl Server {
+    /// Passes a request through the layers of the server, and answers it inside of them.
+    pub(crate) async fn layered(
+        &self,
+        layers: &Layers,
+        offers: &Offers,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Served, Refusal> {
+        let runtime = &self.0.runtime;
+        // A layer would take the caller for an anonymous one.
+        let principal = runtime.identified(&request.method, caller)?;
+        let call = |server| {
+            let opened = call_of(runtime, request, principal.as_ref());
+            Call::new(request, caller, principal.clone(), opened, server)
+        };
+        let serve = |call: Call| async move {
+            let meta = call.meta_changed.then(|| to_raw_value(&call.meta)).transpose();
+            let meta = meta.map_err(|_| Refused(Refusal::Internal))?;
+            let extensions = Arc::new(call.extensions);
+            let changed = meta.as_deref().map(|meta| request.with_meta(Some(meta)));
+            let caller = caller.with_extensions(&extensions);
+            let served = self.served(offers, changed.as_ref().unwrap_or(request), &caller).await;
+            served.map(CallReply::served).map_err(Refused)
+        };
+        // The code of layers may panic.
+        let reply = self
+            .caught(request, async { layers.run(call, serve).await.map_err(|refused| refused.0) })
+            .await?;
+        written(runtime, request, reply)
+    }
+}
+
+/// Writes the reply of a layer.
+fn written(server: &Runtime, request: &Request<'_>, reply: CallReply) -> Result<Served, Refusal> {
+    let body = match reply.0 {
+        Written::Served { served, .. } => return Ok(served),
+        Written::Again { result, .. } => encode(request, &result),
+        Written::Early(early) => match *early {
+            EarlyResult::Tool(result) => write_result(server, request, result),
+            EarlyResult::Prompt(result) => write_result(server, request, result),
+            EarlyResult::Resource(result) => write_result(server, request, result),
+        },
+    };
+    body.map(Served::Body)
+}
+
+impl ServerBuilder {
+    /// Adds a tower layer around every request: of each method, in both eras, and each leg of a task. It may refuse the
+    /// request, answer it, delay it, add values for the handler, and see what became of it. The layer that is added first sees a
+    /// request first; [`Server::layers`](crate::Server::layers) returns their order. Without a layer, a request costs nothing more.
+    ///
+    /// ```
+    /// use antiphon::server::{Server, layers::{Call, CallReply, CallService, Refused}};
+    /// use std::{future::Future, pin::Pin, task::{Context, Poll}};
+    /// use tower::{Layer, Service, ServiceBuilder};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let log = tower::layer::layer_fn(|inner: CallService| {
+    ///     tower::service_fn(move |call: Call| {
+    ///         let (mut inner, name) = (inner.clone(), call.target().map(str::to_owned));
+    ///         async move {
+    ///             let reply = inner.call(call).await;
+    ///             println!("{name:?}: {:?}", reply.as_ref().map(CallReply::outcome));
+    ///             reply
+    ///         }
+    ///     })
+    /// });
+    /// let server = Server::builder("orders", "1.0").layer(log).build()?;
+    /// assert_eq!(server.layers().len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// An error that is not a [`Refused`](crate::Refused) goes to the log, and the client receives an internal error. A layer that drops its call,
+    /// or answers first, cancels the handler; a step that runs then ends as after a client that hangs up.
+    #[must_use]
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<CallService> + Send + Sync + 'static,
+        L::Service: Service<Call, Response = CallReply> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Call>>::Error: Into<Box<dyn StdError + Send + Sync>>,
+        <L::Service as Service<Call>>::Future: Send,
+    {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Adds a value to each request, for handlers and inner layers: [`RequestInfo::extension`](crate::RequestInfo::extension). The function sees the
+    /// caller as the transport knows it; a value of the same type that is there already is replaced.
+    #[must_use]
+    pub fn request_context<T: Clone + Send + Sync + 'static>(
+        self,
+        context: impl Fn(&Call) -> T + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.layer(ContextLayer(context))
+    }
+}
+
+/// The layer of [`ServerBuilder::request_context`].
+struct ContextLayer<F>(F);
+
+impl<F: Clone> Layer<CallService> for ContextLayer<F> {
+    type Service = WithContext<F>;
+
+    fn layer(&self, inner: CallService) -> Self::Service {
+        WithContext { context: self.0.clone(), inner }
+    }
+}
+
+#[derive(Clone)]
+struct WithContext<F> {
+    context: F,
+    inner: CallService,
+}
+
+impl<T: Clone + Send + Sync + 'static, F: Fn(&Call) -> T> Service<Call> for WithContext<F> {
+    type Response = CallReply;
+    type Error = <CallService as Service<Call>>::Error;
+    type Future = <CallService as Service<Call>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut call: Call) -> Self::Future {
+        let value = (self.context)(&call);
+        call.extensions_mut().insert(value);
+        self.inner.call(call)
+    }
+}
