@@ -63,12 +63,12 @@ pub use identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress};
 #[cfg(feature = "layers")]
 pub use layer::{
     audit::{AuditLog, Audited},
+    concurrency::{LimitedTools, ToolConcurrency},
     rate_limit::{RateLimit, RateLimited},
     result_cache::{Cached, ResultCache},
 };
 pub use layer::{
     call::{Call, CallReply, Outcome, Refused},
-    concurrency::{LimitedTools, ToolConcurrency},
     run::CallService,
 };
 pub use offer::{

@@ -4,7 +4,7 @@ use crate::{
     dispatch::{listen::Subscription, reply::result_of},
     errors::refusal::Refusal,
     identity::{bearer::Bearer, caller::Caller, head::RequestHead, peer_address::PeerAddress},
-    request::receive::Request,
+    request::{carrier, receive::Request},
 };
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{
@@ -72,7 +72,7 @@ impl Call {
             principal,
             call: opened.map(|(call, _)| call),
             leg: opened.map_or(1, |(_, leg)| leg),
-            is_of_task: caller.task.is_some(),
+            is_of_task: carrier::is_a_task(caller),
             peer: caller.peer_address(),
             head: caller.shared_head(),
             extensions: caller.extensions.cloned().unwrap_or_default(),

@@ -3,6 +3,7 @@
 #[cfg(feature = "layers")]
 pub(crate) mod audit;
 pub(crate) mod call;
+#[cfg(feature = "layers")]
 pub(crate) mod concurrency;
 #[cfg(feature = "layers")]
 pub(crate) mod rate_limit;

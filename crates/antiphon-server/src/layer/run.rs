@@ -18,7 +18,6 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::{mpsc, oneshot};
-use tower_layer::Layer;
 use tower_service::Service;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -100,15 +99,17 @@ type Wrap = Box<dyn FnOnce(CallService) -> CallService + Send + Sync>;
 pub(crate) struct LayerSettings(Vec<(&'static str, Wrap)>);
 
 impl LayerSettings {
-    pub(crate) fn push<L>(&mut self, layer: L)
-    where
-        L: Layer<CallService> + Send + Sync + 'static,
-        L::Service: Service<Call, Response = CallReply> + Clone + Send + Sync + 'static,
-        <L::Service as Service<Call>>::Error: Into<BoxError>,
-        <L::Service as Service<Call>>::Future: Send,
+    /// Adds a layer inside of the others, with the name of its type.
+    pub(crate) fn push<S>(
+        &mut self,
+        name: &'static str,
+        wrap: impl FnOnce(CallService) -> S + Send + Sync + 'static,
+    ) where
+        S: Service<Call, Response = CallReply> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send,
     {
-        let wrap = move |inner| CallService(Some(Arc::new(layer.layer(inner))));
-        self.0.push((std::any::type_name::<L>(), Box::new(wrap)));
+        self.0.push((name, Box::new(|inner| CallService(Some(Arc::new(wrap(inner)))))));
     }
 
     /// Builds the services; `None` without layers.

@@ -63,6 +63,11 @@ pub(crate) fn principal(server: &Runtime, caller: &Caller<'_>) -> Result<Option<
     }
 }
 
+/// Returns true for a leg of a task.
+pub(crate) fn is_a_task(caller: &Caller<'_>) -> bool {
+    caller.task.is_some()
+}
+
 impl LegCarrier {
     /// Returns the carrier of a request for an offer with these settings, from this principal.
     pub(crate) fn of(

@@ -9,16 +9,18 @@ use crate::{
         run::{CallService, Layers},
     },
     offer::offers::Offers,
-    request::{admit::call_of, receive::Request},
+    request::{admit::call_of, carrier, receive::Request},
     runtime::Runtime,
     server::{Server, builder::ServerBuilder},
 };
 use serde_json::value::to_raw_value;
+#[cfg(feature = "layers")]
+use std::error::Error as StdError;
 use std::{
-    error::Error as StdError,
     sync::Arc,
     task::{Context, Poll},
 };
+#[cfg(feature = "layers")]
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -33,7 +35,10 @@ impl Server {
     ) -> Result<Served, Refusal> {
         let runtime = &self.0.runtime;
         // A layer would take the caller for an anonymous one.
-        let principal = runtime.identified(&request.method, caller)?;
+        let principal = carrier::principal(runtime, caller).map_err(|cause| {
+            runtime.log_no_identity(&cause, &request.method);
+            Refusal::Internal
+        })?;
         let call = |server| {
             let opened = call_of(runtime, request, principal.as_ref());
             Call::new(request, caller, principal.clone(), opened, server)
@@ -97,6 +102,7 @@ impl ServerBuilder {
     ///
     /// An error that is not a [`Refused`](crate::Refused) goes to the log, and the client receives an internal error. A layer that drops its call,
     /// or answers first, cancels the handler; a step that runs then ends as after a client that hangs up.
+    #[cfg(feature = "layers")]
     #[must_use]
     pub fn layer<L>(mut self, layer: L) -> Self
     where
@@ -105,7 +111,7 @@ impl ServerBuilder {
         <L::Service as Service<Call>>::Error: Into<Box<dyn StdError + Send + Sync>>,
         <L::Service as Service<Call>>::Future: Send,
     {
-        self.layers.push(layer);
+        self.layers.push(std::any::type_name::<L>(), move |inner| layer.layer(inner));
         self
     }
 
@@ -113,24 +119,15 @@ impl ServerBuilder {
     /// caller as the transport knows it; a value of the same type that is there already is replaced.
     #[must_use]
     pub fn request_context<T: Clone + Send + Sync + 'static>(
-        self,
+        mut self,
         context: impl Fn(&Call) -> T + Clone + Send + Sync + 'static,
     ) -> Self {
-        self.layer(ContextLayer(context))
+        self.layers.push(std::any::type_name::<T>(), |inner| WithContext { context, inner });
+        self
     }
 }
 
-/// The layer of [`ServerBuilder::request_context`].
-struct ContextLayer<F>(F);
-
-impl<F: Clone> Layer<CallService> for ContextLayer<F> {
-    type Service = WithContext<F>;
-
-    fn layer(&self, inner: CallService) -> Self::Service {
-        WithContext { context: self.0.clone(), inner }
-    }
-}
-
+/// The service of [`ServerBuilder::request_context`].
 #[derive(Clone)]
 struct WithContext<F> {
     context: F,
