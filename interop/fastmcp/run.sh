@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tasks of `antiphon serve-demo` with the client of FastMCP.
+# The client of FastMCP with `antiphon serve-demo`: tasks, and an error behind a charge.
 #
 #   interop/run.sh fastmcp
 #
@@ -25,7 +25,7 @@ cd "$here"
 
 use_demo
 serve "${demo[@]}" --store "$work/http.db" --listen 127.0.0.1:0
-part "FastMCP's client, HTTP" python tasks_of_ours.py --http "$url"
-part "FastMCP's client, stdio" python tasks_of_ours.py --stdio "${demo[@]}" --store "$work/stdio.db" --stdio
+part "FastMCP's client, HTTP" python client_of_ours.py --http "$url"
+part "FastMCP's client, stdio" python client_of_ours.py --stdio "${demo[@]}" --store "$work/stdio.db" --stdio
 
 total

@@ -48,6 +48,7 @@ impl<T: TaskStore + ?Sized> TaskStore for Arc<T> {
     forward! {
         fn create<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated>;
         fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
+        fn load_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>>;
         fn send<'a>(&'a self, task: TaskKey, message: &'a [u8], limits: &'a TaskLimits) -> StoreFuture<'a, TaskSent>;
         fn claim(&self, task: TaskKey, runner: RunnerId, lease: Duration) -> StoreFuture<'_, TaskClaim>;
         fn renew<'a>(&'a self, fence: &'a TaskFence, lease: Duration) -> StoreFuture<'a, ()>;
@@ -64,6 +65,7 @@ impl<T: TaskEngine + ?Sized> TaskEngine for Arc<T> {
     forward! {
         fn start<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated>;
         fn get(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
+        fn get_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>>;
         fn send<'a>(&'a self, task: TaskKey, message: &'a [u8], limits: &'a TaskLimits) -> StoreFuture<'a, TaskSent>;
         fn subscribe(&self, listener: TaskListener);
         fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>>;

@@ -42,6 +42,17 @@ pub trait TaskStore: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`](crate::StoreError).
     fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
 
+    /// Returns a row as [`load`](Self::load) does, but its snapshot may end behind its first `bytes` bytes: requests about a task
+    /// need no more of a long one. The default returns the whole row.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`](crate::StoreError).
+    fn load_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>> {
+        let _ = bytes;
+        self.load(task)
+    }
+
     /// Adds a message to the queue of a task. A task that [waits](TaskNext::Waits) is then due. A message that is sent again because
     /// its confirmation was lost may be in the queue twice.
     ///

@@ -114,7 +114,7 @@ impl Subscription {
                 change = poll_fn(|cx| handle.poll_change(cx)) => change,
                 (number, task) = next_task => {
                     // > Each notification carries a complete `DetailedTask` for the current status
-                    let task = task.with_meta(Some(Meta::for_subscription(&sender.id)));
+                    let task = task.with_meta(Meta::for_subscription(&sender.id));
                     let key = FIRST_TASK + number;
                     sender.send(key, method::TASKS_NOTIFICATION, &task);
                     unread = Some(key);

@@ -78,13 +78,13 @@ pub(crate) async fn input_response(
         Refusal::params("params._meta[\"io.modelcontextprotocol/related-task\"].taskId is missing")
     })?;
     let responses = responses(request);
-    let addressed = of_id(server, request, named, caller, settings).await?;
+    let mut addressed = of_id(server, request, named, caller, settings).await?;
     if addressed.task(server, request).task.status.is_final() {
         return Err(Refusal::params("The task is over: it takes no answers"));
     }
     // The draft's examples wrap each answer; its schema does not.
     let responses = responses?.unwrapped().map_err(|_fault| Refusal::Internal)?;
-    answer(server, caller, &addressed, &responses, settings).await?;
+    answer(server, caller, &mut addressed, &responses, settings).await?;
     Ok(id::text(addressed.key))
 }
 

@@ -5,8 +5,15 @@ use crate::{
     identity::caller::Caller,
     quota::request_budget::{RequestBudget, RequestBytes, UNCOUNTED},
 };
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::{future::pending, panic::resume_unwind, sync::Arc};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
+
+/// The length of a content, in bytes, from which other requests would wait too long for the worker that opens it.
+pub(super) const LONG: usize = 64 * 1024;
 
 /// The right to open the content of a task, and to write it into a reply.
 #[derive(Debug, Default)]
@@ -36,6 +43,21 @@ impl Opening {
     }
 }
 
+/// Runs work on so many bytes of content: on a long one beside the workers of the runtime.
+pub(super) async fn beside<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if bytes < LONG || Handle::try_current().is_err() {
+        return work();
+    }
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(fault) => match fault.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime ends.
+            Err(_) => pending().await,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +67,16 @@ mod tests {
     };
     use futures_util::FutureExt as _;
     use std::pin::pin;
+
+    /// The only worker goes on with other requests while a long content is opened.
+    #[tokio::test]
+    async fn a_long_content_is_opened_beside_the_workers() {
+        for (bytes, is_beside) in [(0, false), (LONG - 1, false), (LONG, true), (8 << 20, true)] {
+            let worker = std::thread::current().id();
+            let opened_by = beside(bytes, || std::thread::current().id()).await;
+            assert_eq!(opened_by != worker, is_beside, "{bytes}");
+        }
+    }
 
     #[test]
     fn large_contents_are_opened_a_few_at_a_time() {

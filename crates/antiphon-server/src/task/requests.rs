@@ -3,10 +3,10 @@
 use super::{
     id,
     message::{GivenAnswer, Message, has_cancel},
-    opening::Opening,
+    opening::{Opening, beside},
     sealed::Parts,
     shown::Shown,
-    view::{self, Content},
+    view::{self, WrittenTask},
 };
 use crate::{
     errors::refusal::Refusal, identity::caller::Caller, options::settings::Settings,
@@ -14,7 +14,7 @@ use crate::{
 };
 use antiphon_seal::Principal;
 use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent};
-use antiphon_wire::{Complete, DetailedTask, InputResponses, StringMember, TaskDetail, escaped};
+use antiphon_wire::{Complete, InputResponses, StringMember, escaped};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -51,27 +51,40 @@ impl Addressed<'_> {
         view::with_messages(server, self.key, &self.row, self.shown.clone())
     }
 
-    /// Waits for the right to open the content of the task.
-    pub(super) async fn opening(&self, server: &Runtime, caller: &Caller<'_>) -> Result<Opening, Refusal> {
-        let bytes = Parts::of(&self.row.snapshot).map_or(0, |parts| parts.content.len());
+    /// Waits for the right to open the content of the task, and loads it, with the whole task as it is then.
+    pub(super) async fn opening(
+        &mut self,
+        server: &Runtime,
+        caller: &Caller<'_>,
+    ) -> Result<Opening, Refusal> {
         let (places, largest) = (&self.tasks.openings, server.limits.largest_opening());
-        Opening::of(places, &server.request_budget, caller, bytes, largest).await
+        let open = |bytes| Opening::of(places, &server.request_budget, caller, bytes, largest);
+        let bytes = Parts::content_length(&self.row.snapshot);
+        let opening = open(bytes).await?;
+        let loaded = load_content(server, self.tasks, self.key, &self.row).await?;
+        let Some(loaded) = loaded else { return Ok(opening) };
+        (self.row, self.shown) = loaded.ok_or_else(not_found)?;
+        match Parts::content_length(&self.row.snapshot) {
+            now if now <= bytes => Ok(opening),
+            // It has grown meanwhile.
+            now => {
+                drop(opening);
+                open(now).await
+            }
+        }
     }
 }
 
-/// The result of `tasks/get`. The content is written as it was stored.
+/// The bytes of a snapshot that are read at first: those of the operational data, unless there are many questions.
+const HEAD: usize = 4096;
+
+/// The result of `tasks/get`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GotTask {
     result_type: Complete,
     #[serde(flatten)]
-    task: DetailedTask,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_requests: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Box<RawValue>>,
+    task: WrittenTask,
     /// Held until the reply is written.
     #[serde(skip)]
     _opening: Opening,
@@ -84,19 +97,14 @@ pub(crate) async fn get(
     caller: &Caller<'_>,
     settings: SettingsOf<'_>,
 ) -> Result<GotTask, Refusal> {
-    let addressed = addressed(server, request, caller, settings).await?;
-    let now = addressed.now(server);
+    let mut addressed = addressed(server, request, caller, settings).await?;
     let opening = addressed.opening(server, caller).await?;
-    let Addressed { key, row, shown, .. } = &addressed;
-    let (mut input_requests, mut result, mut error) = (None, None, None);
-    match view::content(server, *key, row, shown, &now)? {
-        Content::None => {}
-        Content::Questions(text) => input_requests = Some(text),
-        Content::Result(text) => result = Some(text),
-        Content::Error(text) => error = Some(text),
-    }
-    let task = DetailedTask::new(view::task(server, *key, &now), TaskDetail::None);
-    Ok(GotTask { result_type: Complete, task, input_requests, result, error, _opening: opening })
+    let Addressed { key, row, shown, .. } = addressed;
+    let (bytes, server) = (Parts::content_length(&row.snapshot), Arc::clone(server));
+    // The work has its place also if the request is cancelled meanwhile.
+    let opened = beside(bytes, move || (WrittenTask::of(&server, key, &row, &shown), opening));
+    let (task, opening) = opened.await;
+    Ok(GotTask { result_type: Complete, task: task?, _opening: opening })
 }
 
 /// Takes answers to open questions of a task. Others are ignored.
@@ -107,8 +115,8 @@ pub(crate) async fn update(
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
     let responses = responses(request)?;
-    let addressed = addressed(server, request, caller, settings).await?;
-    answer(server, caller, &addressed, &responses, settings).await
+    let mut addressed = addressed(server, request, caller, settings).await?;
+    answer(server, caller, &mut addressed, &responses, settings).await
 }
 
 /// Returns the answers in a request. A request that names a member twice is refused, as that of a call is: the leg that receives
@@ -123,16 +131,18 @@ pub(super) fn responses(request: &Request<'_>) -> Result<InputResponses, Refusal
 pub(super) async fn answer(
     server: &Arc<Runtime>,
     caller: &Caller<'_>,
-    addressed: &Addressed<'_>,
+    addressed: &mut Addressed<'_>,
     responses: &InputResponses,
     settings: SettingsOf<'_>,
 ) -> Result<(), Refusal> {
+    let is_answered = |now: &Shown, key: &str| now.is_awaited(key) && responses.get(key).is_some();
     let now = addressed.now(server);
-    let is_answered = |key: &str| now.is_awaited(key) && responses.get(key).is_some();
-    if !now.questions.iter().any(|question| is_answered(&question.key)) {
+    if !now.questions.iter().any(|question| is_answered(&now, &question.key)) {
         return Ok(());
     }
     let opening = addressed.opening(server, caller).await?;
+    let now = addressed.now(server);
+    let is_answered = |key: &str| is_answered(&now, key);
     let Addressed { key, row, shown, .. } = addressed;
     let questions = view::questions(server, *key, row, shown, is_answered)?;
     let given = responses.iter().filter_map(|(key, answer)| {
@@ -255,19 +265,54 @@ pub(super) async fn load(
     }))
 }
 
-/// Returns a task of any caller.
+/// Returns a task of any caller. The content of a long snapshot is missing: see [`load_content`].
 pub(super) async fn load_any(
     server: &Runtime,
     tasks: &Tasks,
     key: TaskKey,
 ) -> Result<Option<(TaskRow, Shown)>, Refusal> {
-    let row = tasks.engine.get(key).await.map_err(|error| {
-        tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
-        Refusal::Store
-    })?;
-    let Some(row) = row else { return Ok(None) };
-    let shown = Shown::open(server, key, &row.snapshot);
-    Ok(shown.map(|shown| (row, shown)))
+    load_to(server, tasks, key, HEAD, |(shown, _)| shown).await
+}
+
+/// Loads a task again if its row lacks the content. Returns `None` if it does not, and `Some(None)` if the task is gone.
+#[expect(clippy::option_option, reason = "the inner one is that of `load_any`")]
+pub(super) async fn load_content(
+    server: &Runtime,
+    tasks: &Tasks,
+    key: TaskKey,
+    row: &TaskRow,
+) -> Result<Option<Option<(TaskRow, Shown)>>, Refusal> {
+    match Parts::ends(&row.snapshot) {
+        Some((_, end)) if row.snapshot.len() < end => {
+            load_to(server, tasks, key, end, |(_, content)| content).await.map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns a task whose snapshot is there up to this one of its [ends](Parts::ends). `bytes` is what is read at first.
+async fn load_to(
+    server: &Runtime,
+    tasks: &Tasks,
+    key: TaskKey,
+    mut bytes: usize,
+    wanted: fn((usize, usize)) -> usize,
+) -> Result<Option<(TaskRow, Shown)>, Refusal> {
+    loop {
+        let row = tasks.engine.get_head(key, bytes).await.map_err(|error| {
+            tracing::error!(task = %escaped(&key), error = %escaped(&error), "a task cannot be loaded");
+            Refusal::Store
+        })?;
+        let Some(row) = row else { return Ok(None) };
+        match Parts::ends(&row.snapshot).map(wanted) {
+            // It is another snapshot than before.
+            Some(end) if row.snapshot.len() < end && end > bytes => bytes = end,
+            _ => {
+                let shown = Shown::open(server, key, &row.snapshot);
+                return Ok(shown.map(|shown| (row, shown)));
+            }
+        }
+    }
 }
 
 /// The same for a task of another caller, so that nobody learns which tasks there are.

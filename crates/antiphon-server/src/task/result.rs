@@ -52,7 +52,7 @@ pub(crate) async fn result(
     let mut addressed = addressed(server, request, caller, settings).await?;
     let id = id::text(addressed.key);
     if is_over(server, &addressed) {
-        return end_of(server, caller, &addressed, form).await.map(|end| (id, end));
+        return end_of(server, caller, &mut addressed, form).await.map(|end| (id, end));
     }
     // A request that waits counts as a subscription, and ends with all subscriptions if the server drains.
     let account = server.accounts.of(caller, addressed.principal.as_ref());
@@ -63,9 +63,9 @@ pub(crate) async fn result(
     loop {
         addressed.reload(server).await?;
         if is_over(server, &addressed) {
-            return end_of(server, caller, &addressed, form).await.map(|end| (id, end));
+            return end_of(server, caller, &mut addressed, form).await.map(|end| (id, end));
         }
-        let (open, opening) = awaited(server, caller, &addressed).await?;
+        let (open, opening) = awaited(server, caller, &mut addressed).await?;
         if form == TaskForm::Draft && !open.is_empty() {
             return Ok((id, TaskResult::Questions(open, opening)));
         }
@@ -103,15 +103,15 @@ fn is_over(server: &Runtime, addressed: &Addressed<'_>) -> bool {
 async fn end_of(
     server: &Runtime,
     caller: &Caller<'_>,
-    addressed: &Addressed<'_>,
+    addressed: &mut Addressed<'_>,
     form: TaskForm,
 ) -> Result<TaskResult, Refusal> {
-    let Addressed { key, row, shown, .. } = addressed;
-    if is_cancelled(server, *key, row, shown) {
+    if is_cancelled(server, addressed.key, &addressed.row, &addressed.shown) {
         let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "The task was cancelled: it has no result");
         return Err(Refusal::Again(Box::new(error.with_data(json!({ "reason": "cancelled" })))));
     }
     let opening = addressed.opening(server, caller).await?;
+    let Addressed { key, row, shown, .. } = addressed;
     match view::content(server, *key, row, shown, shown)? {
         Content::Result(result) => Ok(TaskResult::Final(result, opening)),
         Content::Error(error) => {
@@ -131,13 +131,14 @@ async fn end_of(
 async fn awaited(
     server: &Runtime,
     caller: &Caller<'_>,
-    addressed: &Addressed<'_>,
+    addressed: &mut Addressed<'_>,
 ) -> Result<(InputRequests, Opening), Refusal> {
     let now = addressed.now(server);
     if !now.questions.iter().any(|question| now.is_awaited(&question.key)) {
         return Ok((InputRequests::new(), Opening::default()));
     }
     let opening = addressed.opening(server, caller).await?;
+    let now = addressed.now(server);
     let Addressed { key, row, shown, .. } = addressed;
     let open = view::questions(server, *key, row, shown, |key| now.is_awaited(key))?;
     Ok((open, opening))

@@ -37,6 +37,25 @@ impl<'a> Parts<'a> {
         Some(Self { shown, content, record })
     }
 
+    /// Returns the number of bytes of a snapshot up to the end of `shown`, and up to the end of `content`. A snapshot that was read
+    /// from its beginning may be shorter.
+    pub(super) fn ends(snapshot: &[u8]) -> Option<(usize, usize)> {
+        let (shown, rest) = snapshot.split_first_chunk::<4>()?;
+        let (content, _) = rest.split_first_chunk::<4>()?;
+        let shown = length(*shown)?.checked_add(LENGTHS)?;
+        Some((shown, shown.checked_add(length(*content)?)?))
+    }
+
+    /// Returns the length of the second part of a snapshot, which may be missing.
+    pub(super) fn content_length(snapshot: &[u8]) -> usize {
+        Self::ends(snapshot).map_or(0, |(shown, content)| content - shown)
+    }
+
+    /// Returns the first part of a snapshot, of which the rest may be missing.
+    pub(super) fn shown(snapshot: &'a [u8]) -> Option<&'a [u8]> {
+        snapshot.get(LENGTHS..Self::ends(snapshot)?.0)
+    }
+
     /// Returns the snapshot for a row; nothing if a part is too long.
     pub(super) fn join(self) -> Option<Vec<u8>> {
         let Self { shown, content, record } = self;
@@ -45,6 +64,9 @@ impl<'a> Parts<'a> {
         Some([&of_shown[..], &of_content, shown, content, record].concat())
     }
 }
+
+/// The bytes of the two lengths.
+const LENGTHS: usize = 8;
 
 fn length(bytes: [u8; 4]) -> Option<usize> {
     usize::try_from(u32::from_be_bytes(bytes)).ok()
@@ -118,11 +140,14 @@ mod tests {
                 Parts { shown: shown.as_bytes(), content: content.as_bytes(), record: record.as_bytes() };
             let joined = parts.join().unwrap();
             assert_eq!(Parts::of(&joined), Some(parts));
+            let (of_shown, of_content) = Parts::ends(&joined[..8]).unwrap();
+            assert_eq!(Parts::shown(&joined[..of_shown]), Some(parts.shown));
+            assert_eq!(Parts::of(&joined[..of_content]), Some(Parts { record: b"", ..parts }));
             // Without its end, it has another record, or none of it can be read.
             for length in 0..joined.len() {
                 assert_ne!(Parts::of(&joined[..length]), Some(parts));
             }
         }
-        assert_eq!(Parts::of(&[0xff; 20]), None);
+        assert_eq!((Parts::of(&[0xff; 20]), Parts::shown(&[0xff; 20])), (None, None));
     }
 }

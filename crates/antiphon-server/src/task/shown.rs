@@ -106,7 +106,7 @@ impl StoredPrincipal {
 impl Shown {
     /// Opens this part of a row's snapshot.
     pub(super) fn open(server: &Runtime, key: TaskKey, snapshot: &[u8]) -> Option<Self> {
-        open(server, key, "shown", Parts::of(snapshot)?.shown)
+        open(server, key, "shown", Parts::shown(snapshot)?)
     }
 
     /// Opens the content of the same snapshot.

@@ -9,8 +9,8 @@ use super::{
 use crate::{errors::refusal::Refusal, options::clock::millis, runtime::Runtime};
 use antiphon_seal::utc;
 use antiphon_store::{TaskKey, TaskRow};
-use antiphon_wire::{DetailedTask, InputRequests, Task, TaskDetail};
-use serde::de::DeserializeOwned;
+use antiphon_wire::{DetailedTask, InputRequests, Meta, Task, TaskDetail};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The content of a task's status, as JSON.
@@ -21,16 +21,51 @@ pub(super) enum Content {
     Error(Box<RawValue>),
 }
 
-/// Returns the task for its client, content included. Content that cannot be opened is in the log.
-pub(super) fn detailed(server: &Runtime, key: TaskKey, row: &TaskRow, shown: Shown) -> DetailedTask {
-    let now = with_messages(server, key, row, shown.clone());
-    let detail = match content(server, key, row, &shown, &now) {
-        Ok(Content::Questions(questions)) => parsed(&questions).map(TaskDetail::InputRequests),
-        Ok(Content::Result(result)) => Some(TaskDetail::Result(result)),
-        Ok(Content::Error(error)) => parsed(&error).map(TaskDetail::Error),
-        Ok(Content::None) | Err(_) => None,
-    };
-    DetailedTask::new(task(server, key, &now), detail.unwrap_or(TaskDetail::None))
+/// A task for its client. The content is written as it was stored.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WrittenTask {
+    #[serde(flatten)]
+    task: DetailedTask,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_requests: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<RawValue>>,
+}
+
+impl WrittenTask {
+    /// Returns the task, content included.
+    pub(super) fn of(server: &Runtime, key: TaskKey, row: &TaskRow, shown: &Shown) -> Result<Self, Refusal> {
+        let now = with_messages(server, key, row, shown.clone());
+        let mut written = Self::without_content(server, key, &now);
+        match content(server, key, row, shown, &now)? {
+            Content::None => {}
+            Content::Questions(text) => written.input_requests = Some(text),
+            Content::Result(text) => written.result = Some(text),
+            Content::Error(text) => written.error = Some(text),
+        }
+        Ok(written)
+    }
+
+    fn without_content(server: &Runtime, key: TaskKey, now: &Shown) -> Self {
+        let task = DetailedTask::new(task(server, key, now), TaskDetail::None);
+        Self { task, input_requests: None, result: None, error: None }
+    }
+
+    /// Returns the task, without content if that cannot be opened. The log says so.
+    pub(super) fn of_row(server: &Runtime, key: TaskKey, row: &TaskRow, shown: &Shown) -> Self {
+        Self::of(server, key, row, shown).unwrap_or_else(|_refusal| {
+            Self::without_content(server, key, &with_messages(server, key, row, shown.clone()))
+        })
+    }
+
+    /// Returns the task with this metadata.
+    pub(crate) fn with_meta(mut self, meta: Meta) -> Self {
+        self.task = self.task.with_meta(Some(meta));
+        self
+    }
 }
 
 /// Returns the operational data of a task with the messages that wait in the queue.

@@ -1,6 +1,12 @@
 //! The tasks that a subscription watches.
 
-use super::{id, requests::load, view};
+use super::{
+    id,
+    opening::{LONG, beside},
+    requests::{load, load_content},
+    sealed::Parts,
+    view::WrittenTask,
+};
 use crate::{
     errors::refusal::Refusal,
     identity::account::Account,
@@ -10,7 +16,6 @@ use crate::{
 };
 use antiphon_seal::Principal;
 use antiphon_store::{TaskKey, TaskRow};
-use antiphon_wire::DetailedTask;
 use serde::Serialize;
 use std::{
     collections::HashSet,
@@ -72,10 +77,27 @@ struct Watched {
     key: TaskKey,
     /// The digest of what was sent last.
     sent: Option<u64>,
-    /// The bytes of the row at the last look.
+    /// The bytes that were read of the row at the last look.
     bytes: usize,
     /// True if the task may have changed since.
     is_due: bool,
+}
+
+impl Watched {
+    /// Reserves the bytes of the row, which may have grown since the last look.
+    fn reserve(
+        &mut self,
+        reserved: RequestBytes,
+        row: &TaskRow,
+        reserve: impl Fn(usize) -> Result<RequestBytes, BudgetExhausted>,
+    ) -> Result<RequestBytes, BudgetExhausted> {
+        let bytes = bytes_of(row);
+        if std::mem::replace(&mut self.bytes, bytes) >= bytes {
+            return Ok(reserved);
+        }
+        drop(reserved);
+        reserve(bytes)
+    }
 }
 
 impl TaskWatch {
@@ -106,7 +128,7 @@ impl TaskWatch {
 
     /// Returns the number of the next task that has changed, and its state. The state at the beginning is the first change. The
     /// bytes of the task are reserved until it [was read](Self::was_read).
-    pub(crate) async fn next(&mut self) -> (u32, DetailedTask) {
+    pub(crate) async fn next(&mut self) -> (u32, WrittenTask) {
         let server = Arc::clone(&self.server);
         let Some(tasks) = &server.tasks else { return std::future::pending().await };
         loop {
@@ -128,7 +150,7 @@ impl TaskWatch {
         &mut self,
         server: &Arc<Runtime>,
         tasks: &Tasks,
-    ) -> Result<Option<(u32, DetailedTask)>, BudgetExhausted> {
+    ) -> Result<Option<(u32, WrittenTask)>, BudgetExhausted> {
         let mut looked_at = 0;
         for (number, watched) in (0..).zip(&mut self.watched) {
             if !watched.is_due {
@@ -139,23 +161,39 @@ impl TaskWatch {
                 yield_now().await;
             }
             let reserve = |bytes| server.request_budget.reserve_message(self.account, bytes);
-            // The row has this length, unless it has changed.
+            // The task has this length, unless it has changed.
             let mut reserved = reserve(watched.bytes)?;
             let loaded = load(server, tasks, watched.key, self.principal.as_ref()).await;
-            let Ok(Some((row, snapshot))) = loaded else {
+            let Ok(Some((mut row, mut shown))) = loaded else {
                 watched.is_due = false;
                 continue;
             };
-            if bytes_of(&row) > watched.bytes {
-                watched.bytes = bytes_of(&row);
-                drop(reserved);
-                reserved = reserve(watched.bytes)?;
+            reserved = watched.reserve(reserved, &row, reserve)?;
+            match load_content(server, tasks, watched.key, &row).await {
+                Ok(None) => {}
+                Ok(Some(Some(loaded))) => {
+                    (row, shown) = loaded;
+                    reserved = watched.reserve(reserved, &row, reserve)?;
+                }
+                Ok(Some(None)) | Err(_) => {
+                    watched.is_due = false;
+                    continue;
+                }
             }
-            watched.bytes = bytes_of(&row);
+            let (bytes, key) = (Parts::content_length(&row.snapshot), watched.key);
+            // Of all subscriptions, a few open long contents at once. The semaphore is never closed.
+            let places = Arc::clone(&tasks.openings);
+            let place = if bytes < LONG { None } else { places.acquire_owned().await.ok() };
+            let (server, digests) = (Arc::clone(server), self.digests.clone());
+            let (task, digest) = beside(bytes, move || {
+                let _place = place;
+                let task = WrittenTask::of_row(&server, key, &row, &shown);
+                let digest = digest(&digests, &task);
+                (task, digest)
+            })
+            .await;
             // Cleared after the look only: this future may be dropped meanwhile.
             watched.is_due = false;
-            let task = view::detailed(server, watched.key, &row, snapshot);
-            let digest = digest(&self.digests, &task);
             if watched.sent != Some(digest) {
                 watched.sent = Some(digest);
                 self.reserved = reserved;
@@ -187,7 +225,9 @@ impl TaskWatch {
 }
 
 fn bytes_of(row: &TaskRow) -> usize {
-    row.snapshot.len() + row.messages.iter().map(|message| message.body.len()).sum::<usize>()
+    let content = Parts::ends(&row.snapshot).map_or(0, |(_, end)| end);
+    let messages = row.messages.iter().map(|message| message.body.len());
+    row.snapshot.len().max(content) + messages.sum::<usize>()
 }
 
 /// Returns the digest of the text of a value, which is not stored.

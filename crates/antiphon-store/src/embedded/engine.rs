@@ -62,6 +62,10 @@ impl TaskEngine for EmbeddedEngine {
         self.0.store.load(task)
     }
 
+    fn get_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>> {
+        self.0.store.load_head(task, bytes)
+    }
+
     fn send<'a>(
         &'a self,
         task: TaskKey,

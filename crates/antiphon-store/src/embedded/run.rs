@@ -137,7 +137,7 @@ impl Run<'_> {
             if let Some(next) = self.take(end) {
                 return self.write_and_release(next, 0).await;
             }
-            match self.engine.store.load(self.key).await {
+            match self.engine.store.load_head(self.key, 0).await {
                 Ok(Some(row)) => messages = row.messages,
                 Ok(None) => return,
                 Err(error) => {
@@ -198,7 +198,7 @@ impl Run<'_> {
     }
 
     async fn has_messages(&self) -> bool {
-        let row = self.engine.store.load(self.key).await;
+        let row = self.engine.store.load_head(self.key, 0).await;
         row.is_ok_and(|row| row.is_some_and(|row| !row.messages.is_empty()))
     }
 

@@ -1,8 +1,9 @@
 //! The rows of tasks within one transaction.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension as _, Result, Row, params};
+use rusqlite::{MAIN_DB, OptionalExtension as _, Result, Row, params};
 
 use super::rows::Rows;
 use super::task_statements as statements;
@@ -13,6 +14,9 @@ use crate::task::{
     NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent,
     TaskSummary, TaskUpdate,
 };
+
+/// The length of a snapshot that is read as a whole: a stream costs more.
+const SHORT: usize = 16 * 1024;
 
 /// A limit that is reached: its name, and its value.
 pub(super) type Full = (&'static str, usize);
@@ -46,8 +50,9 @@ impl Rows<'_> {
         Ok(Ok(TaskCreated::First))
     }
 
-    pub(super) fn load_task(&self, task: TaskKey) -> Result<Option<TaskRow>> {
-        self.find_task(task)?.map(|state| self.whole(task, &state)).transpose()
+    /// Returns a row, with at least so many bytes of its snapshot.
+    pub(super) fn load_task(&self, task: TaskKey, bytes: usize) -> Result<Option<TaskRow>> {
+        self.find_task(task)?.map(|state| self.row(task, &state, bytes)).transpose()
     }
 
     pub(super) fn send_to_task(
@@ -78,7 +83,7 @@ impl Rows<'_> {
         Ok(match state.claim(runner, lease, self.now()) {
             Claimed::Fresh(number) => {
                 self.write_task(task, &state)?;
-                TaskClaim::Fresh(TaskFence::new(task, number), self.whole(task, &state)?)
+                TaskClaim::Fresh(TaskFence::new(task, number), self.row(task, &state, usize::MAX)?)
             }
             Claimed::Held(retry_after) => TaskClaim::Held { retry_after },
             Claimed::Final => TaskClaim::Final,
@@ -180,21 +185,37 @@ impl Rows<'_> {
         statement.query_row(params![task.as_bytes(), self.now().get()], state_of).optional()
     }
 
-    fn whole(&self, task: TaskKey, state: &RowState) -> Result<TaskRow> {
+    fn row(&self, task: TaskKey, state: &RowState, bytes: usize) -> Result<TaskRow> {
         let mut statement = self.connection().prepare_cached(statements::MESSAGES)?;
         let messages = statement.query_map(params![task.as_bytes()], |row| {
             Ok(TaskMessage { number: row.get(0)?, body: row.get(1)? })
         })?;
         Ok(TaskRow {
             messages: messages.collect::<Result<_>>()?,
-            snapshot: self
-                .connection()
-                .prepare_cached(statements::SNAPSHOT)?
-                .query_row(params![task.as_bytes()], |row| Ok(row.get_ref(0)?.as_blob()?.into()))?,
+            snapshot: self.snapshot(task, bytes)?,
             version: state.version,
             is_final: state.is_final(),
             is_held: state.is_held(self.now()),
         })
+    }
+
+    /// Returns at least so many bytes of a snapshot. SQLite reads a value as a whole, unless it is opened as a stream.
+    fn snapshot(&self, task: TaskKey, bytes: usize) -> Result<Arc<[u8]>> {
+        let columns = params![task.as_bytes()];
+        if bytes < usize::MAX {
+            let mut statement = self.connection().prepare_cached(statements::SNAPSHOT_LENGTH)?;
+            let (row, length): (i64, usize) =
+                statement.query_row(columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            if length > bytes.max(SHORT) {
+                let table = c"antiphon_task_snapshots";
+                let stream = self.connection().blob_open(MAIN_DB, table, c"snapshot", row, true)?;
+                let mut head = vec![0; bytes];
+                stream.read_at_exact(&mut head, 0)?;
+                return Ok(head.into());
+            }
+        }
+        let mut statement = self.connection().prepare_cached(statements::SNAPSHOT)?;
+        statement.query_row(columns, |row| Ok(row.get_ref(0)?.as_blob()?.into()))
     }
 
     fn write_task(&self, task: TaskKey, state: &RowState) -> Result<()> {

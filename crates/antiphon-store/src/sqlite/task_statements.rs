@@ -43,6 +43,10 @@ pub(super) const FIND: &str = "
 /// Returns the snapshot of a task.
 pub(super) const SNAPSHOT: &str = "SELECT snapshot FROM antiphon_task_snapshots WHERE task = ?1";
 
+/// Returns the number of the row that has the snapshot of a task, and its length, which is read without the snapshot.
+pub(super) const SNAPSHOT_LENGTH: &str =
+    "SELECT rowid, length(snapshot) FROM antiphon_task_snapshots WHERE task = ?1";
+
 /// Returns the messages of a task, in the order of their arrival.
 pub(super) const MESSAGES: &str =
     "SELECT number, body FROM antiphon_task_messages WHERE task = ?1 ORDER BY number";

@@ -35,7 +35,11 @@ impl TaskStore for SqliteTasks {
     }
 
     fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>> {
-        Box::pin(self.worker.run("load", Written::No, move |rows| rows.load_task(task)))
+        self.load_head(task, usize::MAX)
+    }
+
+    fn load_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>> {
+        Box::pin(self.worker.run("load", Written::No, move |rows| rows.load_task(task, bytes)))
     }
 
     fn send<'a>(

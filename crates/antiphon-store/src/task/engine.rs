@@ -46,6 +46,17 @@ pub trait TaskEngine: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`](crate::StoreError).
     fn get(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>>;
 
+    /// Returns a task as [`get`](Self::get) does, but its snapshot may end behind its first `bytes` bytes. The default returns the
+    /// whole task.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`](crate::StoreError).
+    fn get_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>> {
+        let _ = bytes;
+        self.get(task)
+    }
+
     /// Sends a message to a task, durably. A task that waits runs then. Answers and cancellations are both sealed messages: only
     /// the program can tell them apart, and decides what follows.
     ///

@@ -31,6 +31,19 @@ async fn the_contract() {
     assert_eq!(first.reach(), StoreReach::Host);
 }
 
+/// SQLite reads no more of a long snapshot than it is asked for.
+#[tokio::test]
+async fn the_beginning_of_a_snapshot_is_read_without_the_rest() {
+    let folder = Folder::new("sqlite-heads");
+    let tasks = open(&folder, SqliteOptions::default()).await;
+    let new = NewTask::new(TaskKey::from_bytes([1; 16]), Owner::from_bytes([1; 16]), vec![7; 1_000_000]);
+    tasks.create(&new, &TaskLimits::default()).await.unwrap();
+    for (bytes, length) in [(0, 0), (4_096, 4_096), (999_999, 999_999), (1_000_000, 1_000_000)] {
+        let row = tasks.load_head(new.task, bytes).await.unwrap().unwrap();
+        assert_eq!(row.snapshot.len(), length);
+    }
+}
+
 /// The tables of version 1 have no tasks. A program of this version adds them, and keeps the calls.
 #[tokio::test]
 async fn a_file_of_version_1_is_migrated() {

@@ -19,6 +19,8 @@ pub struct CallRun {
     pub(super) is_unknown: bool,
     /// True if a session may make the same call.
     pub(super) has_sessions: bool,
+    /// The first request of the second call, after [`Fault::SessionCrash`].
+    pub(super) called_again: Option<u32>,
     pub(super) legs: Vec<Leg>,
     pub(super) effects: Effects,
     pub(super) causes: Vec<String>,
@@ -72,6 +74,11 @@ impl Outcome {
                 AfterCrash::UnknownLeg => true,
                 AfterCrash::UnknownStep => error.pointer("/data/step").is_some(),
             }
+    }
+
+    /// Returns true for an error, and for the result of a failed tool.
+    pub(super) fn has_failed(&self) -> bool {
+        !matches!(self, Self::Complete(result) if result["isError"] != json!(true))
     }
 
     /// Returns true if the server refused a state because the call has gone on.
@@ -200,7 +207,7 @@ impl CallRun {
 
     /// Returns true if no session can make the call to its end.
     pub(super) fn is_exempt(&self, fault: &Fault) -> bool {
-        *fault == Fault::Session && !self.fault_occurred
+        matches!(fault, Fault::Session | Fault::SessionCrash { .. }) && !self.fault_occurred
     }
 
     /// Returns true if the fault happened, or if there was none. A leg can end before the fault is due.

@@ -63,6 +63,7 @@ fn done(outcome: Outcome, asked: Vec<(String, AskKind)>, simulation: &Simulation
         outcome,
         is_unknown: false,
         has_sessions: false,
+        called_again: None,
         legs,
         effects,
         causes,

@@ -85,6 +85,13 @@ pub enum Fault {
     /// server is [`modern_only`](crate::server::ServerBuilder::modern_only), or if the call ends because URLs must be opened
     /// [first](crate::server::InputRequired::urls_first).
     Session,
+    /// The whole call is made in a session, and the instance crashes that holds the session: no reply comes, and no other
+    /// instance knows the session. Somebody then calls again in a new session, at another replica. That is another call, with
+    /// other keys: it must end as a call does, and each of the two may have its effects once.
+    SessionCrash {
+        /// The number of polls of the call before the crash, from 1.
+        polls: usize,
+    },
 }
 
 /// The time and the replica of the second request of [`Fault::Duplicate`].
@@ -135,6 +142,9 @@ impl fmt::Display for Fault {
             Self::InvalidAnswers { leg } => write!(f, "invalid answers in leg {leg}"),
             Self::SlowUser => f.write_str("a user who takes almost all the time of each round"),
             Self::Session => f.write_str("a client in a session of 2025-11-25"),
+            Self::SessionCrash { polls } => {
+                write!(f, "a session lost in a crash after poll {polls} of its call")
+            }
         }
     }
 }

@@ -94,6 +94,9 @@ pub(super) fn compare(
             Fault::Drain { .. } if guarantee != Guarantee::AtMostOnce => {
                 between(expected.keys(), expected.keys(), found.keys())
             }
+            Fault::SessionCrash { .. } if done.called_again.is_some() => {
+                two_calls(&plain, &disturbed, name, done)
+            }
             // The call ended early.
             _ if done.outcome == Outcome::Refused || done.is_unknown || done.is_exempt(fault) => {
                 between(0, expected.keys(), found.keys()).or_else(|| match guarantee {
@@ -110,6 +113,20 @@ pub(super) fn compare(
         wrong.extend(fault.map(|fault| format!("`{name}` {fault}")));
     }
     wrong
+}
+
+/// Checks the effects of a call whose session was lost, and of the call after it.
+fn two_calls(plain: &[Effect], disturbed: &[Effect], name: &str, done: &CallRun) -> Option<String> {
+    let first_of_next = done.called_again?;
+    let (lost, next): (Vec<Effect>, Vec<Effect>) =
+        disturbed.iter().cloned().partition(|effect| effect.request < first_of_next);
+    let [expected, lost, next] = [plain, &lost, &next].map(|effects| Counts::of(effects, name).runs());
+    // A tool may find out what the lost call has done, and do the rest.
+    let least = expected.saturating_sub(lost);
+    let of_next = |wrong| format!("{wrong} in the call after the lost one, which had done it {lost} times");
+    times(0, expected, lost)
+        .map(|wrong| format!("{wrong} in the lost call"))
+        .or_else(|| times(least, expected, next).map(of_next))
 }
 
 fn against(expected: &Counts, found: &Counts, done: &CallRun, guarantee: Guarantee) -> Option<String> {
@@ -137,6 +154,10 @@ fn between(least: usize, most: usize, found: usize) -> Option<String> {
 }
 
 fn times(least: usize, most: usize, found: usize) -> Option<String> {
-    let expected = if least == most { least.to_string() } else { format!("at most {most}") };
+    let expected = match least {
+        _ if least == most => least.to_string(),
+        0 => format!("at most {most}"),
+        _ => format!("{least} to {most}"),
+    };
     (!(least..=most).contains(&found)).then(|| format!("happened {found} times instead of {expected}"))
 }

@@ -55,6 +55,7 @@
 //! | [`Upgrade`](Fault::Upgrade) | the result of the newer build |
 //! | [`PartialAnswers`](Fault::PartialAnswers), [`ReversedAnswers`](Fault::ReversedAnswers), [`UnsolicitedAnswer`](Fault::UnsolicitedAnswer), [`InvalidAnswers`](Fault::InvalidAnswers), [`SlowUser`](Fault::SlowUser) | the same result |
 //! | [`Session`](Fault::Session) | the same result, and each effect as often as without faults |
+//! | [`SessionCrash`](Fault::SessionCrash) | the call that somebody makes then succeeds; it does at least what the lost one left undone, and neither does anything more often than a call without faults |
 //!
 //! A first request that is sent twice makes two calls with different secrets. The bench compares the keys of their
 //! questions only, because the texts may contain a [`random_u64`](crate::server::Ctx::random_u64).
@@ -128,8 +129,8 @@
 //! # Limits
 //!
 //! The bench injects faults only where a handler waits, not between two statements that are ready at once. It counts only
-//! effects that the fake records in [`Effects`]. Each run has at most one fault; a call in a session has no other one. A
-//! server's [state codec](crate::server::ServerBuilder::codec) is used; the bench replaces the server's key ring, clock and
+//! effects that the fake records in [`Effects`]. Each run has at most one fault; a call in a session has none but the
+//! crash of its instance. A server's [state codec](crate::server::ServerBuilder::codec) is used; the bench replaces the server's key ring, clock and
 //! authentication. Transports are not tested, except by [`Bench::run_through_client`]. Calls that become tasks are not
 //! supported.
 

@@ -5,7 +5,7 @@ use super::{
     finding::{Finding, FindingKind, Findings},
     guarantee,
     run::run,
-    schedule::faults_of,
+    schedule::{faults_of, session_crashes},
     session::in_session,
     setup::Setup,
 };
@@ -34,12 +34,33 @@ impl Report {
         let mut report = Self { plain, upgraded, runs: Vec::new(), findings: Vec::new() };
         if report.check_plain(setup) {
             for fault in faults_of(setup, &report.plain) {
-                let done = run(setup, call, Some(&fault), false).await;
-                report.check_run(setup, &fault, &done);
-                report.runs.push((fault, done));
+                report.try_fault(setup, call, fault).await;
+            }
+            let polls = report.polls_in_session(setup, call).await;
+            for fault in session_crashes(setup, polls) {
+                report.try_fault(setup, call, fault).await;
             }
         }
         report
+    }
+
+    async fn try_fault(&mut self, setup: &Setup, call: &Call, fault: Fault) {
+        let done = run(setup, call, Some(&fault), false).await;
+        self.check_run(setup, &fault, &done);
+        self.runs.push((fault, done));
+    }
+
+    /// Returns the number of polls of the call in a session; 0 if no session makes it to its end.
+    async fn polls_in_session(&self, setup: &Setup, call: &Call) -> usize {
+        if !self.plain.has_sessions || session_crashes(setup, usize::MAX).is_empty() {
+            return 0;
+        }
+        let made = self.runs.iter().find(|(fault, _)| *fault == Fault::Session);
+        let polls = |done: &CallRun| if done.fault_occurred { done.legs[0].polls } else { 0 };
+        match made {
+            Some((_, done)) => polls(done),
+            None => polls(&run(setup, call, Some(&Fault::Session), false).await),
+        }
     }
 
     /// The run without faults.
@@ -138,6 +159,13 @@ impl Report {
                     "the newer build must refuse the call, but the call ended with {}",
                     done.describe_compared(setup)
                 ));
+            }
+            return;
+        }
+        if let Fault::SessionCrash { .. } = fault {
+            // Another call may have another result, but no other end.
+            if done.outcome.has_failed() && !self.plain.outcome.has_failed() {
+                found(format!("the next call ends with {}", done.describe_compared(setup)));
             }
             return;
         }

@@ -33,6 +33,8 @@ pub(super) struct Run<'a> {
     pub(super) other: Option<Server>,
     /// The only leg of a call in a session.
     pub(super) session: Option<Leg>,
+    /// The id of the first request after a session was lost.
+    pub(super) called_again: Option<u32>,
 }
 
 /// The request and the reply of one leg.
@@ -63,6 +65,7 @@ pub(super) async fn run(setup: &Setup, call: &Call, fault: Option<&Fault>, upgra
         fault_occurred: fault.is_none(),
         other: None,
         session: None,
+        called_again: None,
     };
     let outcome = if run.is_in_session() {
         run.in_session().await
@@ -175,6 +178,7 @@ impl Run<'_> {
             outcome,
             is_unknown,
             has_sessions,
+            called_again: self.called_again,
             legs,
             effects: self.simulation.shared.effects.clone(),
             causes: self.simulation.shared.causes.take(),

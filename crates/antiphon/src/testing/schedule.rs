@@ -15,7 +15,7 @@ pub(super) fn faults_of(setup: &Setup, plain: &CallRun) -> Vec<Fault> {
     for leg in 1..=last {
         faults.push(Fault::Crash { leg, polls: 0 });
         let times = plain.legs[usize::from(leg) - 1].polls.saturating_sub(1);
-        for polls in (1..=times).step_by(times.div_ceil(POLLS).max(1)) {
+        for polls in spread(times) {
             faults.extend([Fault::Crash { leg, polls }, Fault::Disconnect { leg, polls }]);
         }
         for timing in [
@@ -33,6 +33,17 @@ pub(super) fn faults_of(setup: &Setup, plain: &CallRun) -> Vec<Fault> {
     }
     faults.retain(|fault| (setup.chosen)(fault));
     faults
+}
+
+/// Returns the crashes of an instance whose session makes the call. `whole`: the polls of the call in a session.
+pub(super) fn session_crashes(setup: &Setup, whole: usize) -> Vec<Fault> {
+    let crashes = spread(whole.saturating_sub(1)).map(|polls| Fault::SessionCrash { polls });
+    crashes.filter(|fault| (setup.chosen)(fault)).collect()
+}
+
+/// Returns [`POLLS`] of the numbers of polls up to `times`.
+fn spread(times: usize) -> impl Iterator<Item = usize> {
+    (1..=times).step_by(times.div_ceil(POLLS).max(1))
 }
 
 /// Returns the faults that apply only to a leg with request state.

@@ -5,7 +5,7 @@ use super::{
     message::{Reply, initialize, request_in_session},
     run::Run,
     simulation::Exchange,
-    user::no_answer,
+    user::{AskCounts, no_answer},
 };
 use crate::{
     serve::{MessageService, MessageSession as _, Outbox},
@@ -41,6 +41,8 @@ struct Answers {
 /// The next event of a call.
 enum Event {
     Replied(Reply),
+    /// The instance has crashed.
+    Crashed,
     /// Messages that arrived together.
     Sent(Vec<Vec<u8>>),
 }
@@ -48,7 +50,7 @@ enum Event {
 impl Run<'_> {
     /// Returns true if the whole call is made in a session.
     pub(super) fn is_in_session(&self) -> bool {
-        matches!(self.fault, Some(Fault::Session)) && self.has_sessions()
+        matches!(self.fault, Some(Fault::Session | Fault::SessionCrash { .. })) && self.has_sessions()
     }
 
     /// Returns true if a session may make the call.
@@ -58,15 +60,27 @@ impl Run<'_> {
 
     /// Makes the call in a session, from its first request to its end.
     pub(super) async fn in_session(&mut self) -> Outcome {
-        self.fault_occurred = true;
-        self.session = Some(Leg { asked: Vec::new(), polls: 0 });
-        let session = match self.open() {
-            Ok(session) => session,
-            Err(outcome) => return outcome,
-        };
-        let outcome = self.call_in(&session).await;
+        if let Some(Fault::SessionCrash { polls }) = self.fault {
+            if let Some(outcome) = self.in_one_session(*polls).await {
+                return outcome;
+            }
+            // The person, too, begins again.
+            self.asked = AskCounts::default();
+            self.called_again = Some(self.simulation.next_id());
+        }
+        let outcome = self.in_one_session(usize::MAX).await;
+        let outcome = outcome.unwrap_or_else(|| Outcome::Stopped("the session is lost".to_owned()));
         self.fault_occurred = !wants_urls(&outcome);
         outcome
+    }
+
+    /// Makes the call in a session of its own. Returns `None` if its instance crashed, after so many polls.
+    async fn in_one_session(&mut self, polls: usize) -> Option<Outcome> {
+        self.session = Some(Leg { asked: Vec::new(), polls: 0 });
+        match self.open() {
+            Ok(session) => self.call_in(&session, polls).await,
+            Err(outcome) => Some(outcome),
+        }
     }
 
     fn open(&self) -> Result<Session, Outcome> {
@@ -81,12 +95,12 @@ impl Run<'_> {
         opened.map(|(session, _)| session).map_err(|refused| ended(Reply::read(Some(refused))))
     }
 
-    async fn call_in(&mut self, session: &Session) -> Outcome {
+    async fn call_in(&mut self, session: &Session, polls: usize) -> Option<Outcome> {
         let outbox = Outbox::default();
         let mut exchange = self.simulation.begin_in_session(session, &outbox);
         let (mut open, mut answers) = (Vec::new(), None::<Answers>);
         loop {
-            let event = next(&mut exchange, &outbox);
+            let event = next(&mut exchange, &outbox, polls);
             let until = match &answers {
                 Some(answers) => Some(answers.at),
                 None => (!open.is_empty()).then(|| Instant::now() + REST),
@@ -100,7 +114,11 @@ impl Run<'_> {
                     if let Some(leg) = &mut self.session {
                         leg.polls += exchange.polls;
                     }
-                    return ended(reply);
+                    return Some(ended(reply));
+                }
+                Ok(Event::Crashed) => {
+                    self.simulation.crash(Some(exchange));
+                    return None;
                 }
                 Ok(Event::Sent(messages)) => {
                     open.extend(messages.iter().filter_map(|message| read(session, message)));
@@ -114,7 +132,7 @@ impl Run<'_> {
                         }
                     };
                     if let Err(outcome) = done {
-                        return outcome;
+                        return Some(outcome);
                     }
                 }
             }
@@ -176,11 +194,14 @@ impl super::simulation::Simulation<'_> {
     }
 }
 
-/// Polls the call until it has a reply or has sent messages.
-async fn next(exchange: &mut Exchange, outbox: &Outbox) -> Event {
+/// Polls the call until it has a reply, has sent messages, or was polled so often.
+async fn next(exchange: &mut Exchange, outbox: &Outbox, polls: usize) -> Event {
     poll_fn(|cx| {
         if let Poll::Ready(reply) = Pin::new(&mut *exchange).poll(cx) {
             return Poll::Ready(Event::Replied(reply));
+        }
+        if exchange.polls >= polls {
+            return Poll::Ready(Event::Crashed);
         }
         outbox.poll_pop(cx).map(|first| {
             let mut messages = vec![first];

@@ -16,7 +16,11 @@ use antiphon::{
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 #[derive(serde::Deserialize, Form)]
 struct Region {
@@ -331,5 +335,138 @@ async fn levels() {
         };
         let report = report(Bench::new(server).user(person()), "order").await;
         is_the_same(&report, "3 db-1 in eu, bill 1", &["region", "amount"]);
+    }
+}
+
+/// What other calls see, as in a database of the author.
+#[derive(Default)]
+struct Notes(Mutex<BTreeSet<String>>);
+
+impl Notes {
+    fn has(&self, note: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(note)
+    }
+
+    fn add(&self, note: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(note.to_owned());
+    }
+
+    fn remove(&self, note: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(note);
+    }
+}
+
+fn is_session_crash(fault: &Fault) -> bool {
+    matches!(fault, Fault::SessionCrash { .. })
+}
+
+/// Returns the findings after a session was lost in a crash, without those of the call without faults.
+async fn after_crashes(bench: Bench, name: &str, guarantee: Guarantee) -> Vec<String> {
+    let report = bench.only(is_session_crash).run_all_faults(name, ()).await;
+    assert!(report.runs().len() > 0, "{report}");
+    assert!(report.runs().all(|(fault, done)| is_session_crash(fault) && done.fault_occurred()), "{report}");
+    let effects = report.effect_findings(guarantee);
+    report.findings().iter().chain(&effects).map(ToString::to_string).collect()
+}
+
+/// Charges for an order, once, whoever calls.
+#[tool]
+async fn of_an_order(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
+    let Region { region } = ctx.elicit("Which region?").await?;
+    ctx.step("charge", async |_| Ok(cloud.perform("charge", "order 7").await)).await?;
+    Ok(region)
+}
+
+/// Looks if it was charged, charges, and notes that.
+#[tool]
+async fn careful(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
+    let notes = cloud.shared::<Notes>();
+    if notes.has("charged") {
+        return Ok("It is paid.".to_owned());
+    }
+    let Region { region } = ctx.elicit("Which region?").await?;
+    ctx.step("charge", async |s| Ok(cloud.perform("charge", s.key()).await)).await?;
+    notes.add("charged");
+    Ok(region)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_after_a_lost_session_is_another_call() {
+    let none: Vec<String> = Vec::new();
+    for guarantee in [Guarantee::AtLeastOnce, Guarantee::OneKeyEach, Guarantee::AtMostOnce] {
+        assert_eq!(after_crashes(bench(order), "order", guarantee).await, none);
+        assert_eq!(after_crashes(bench(of_an_order), "of_an_order", guarantee).await, none);
+        assert_eq!(after_crashes(bench(careful), "careful", guarantee).await, none);
+        for level in [ServerBuilder::single_use, ServerBuilder::write_ahead] {
+            let server = move |effects: &Effects| {
+                let store = effects.shared::<MemoryStore>();
+                level(Server::builder("shapes", "1").state(effects.clone()).tool(order).store(store), true)
+            };
+            let bench = Bench::new(server).user(person());
+            assert_eq!(after_crashes(bench, "order", guarantee).await, none);
+        }
+    }
+}
+
+/// What a lost call leaves behind must not make the next one pay twice, say what is not true, or fail.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_call_leaves_behind_is_found() {
+    /// Does what a lost call has begun, and its own.
+    #[tool]
+    async fn pays_twice(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
+        let notes = cloud.shared::<Notes>();
+        if notes.has("begun") {
+            ctx.step("earlier", async |s| Ok(cloud.perform("charge", s.key()).await)).await?;
+        }
+        let Region { region } = ctx.elicit("Which region?").await?;
+        notes.add("begun");
+        ctx.step("charge", async |s| Ok(cloud.perform("charge", s.key()).await)).await?;
+        notes.remove("begun");
+        Ok(region)
+    }
+
+    /// Says that it was charged before it was.
+    #[tool]
+    async fn lies(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
+        let notes = cloud.shared::<Notes>();
+        if notes.has("charged") {
+            return Ok("It is paid.".to_owned());
+        }
+        let Region { region } = ctx.elicit("Which region?").await?;
+        notes.add("charged");
+        ctx.step("charge", async |s| Ok(cloud.perform("charge", s.key()).await)).await?;
+        Ok(region)
+    }
+
+    /// Keeps others out while it asks.
+    #[tool]
+    async fn locks(ctx: &Ctx, cloud: State<Effects>) -> Result<String> {
+        let notes = cloud.shared::<Notes>();
+        if ctx.carrier() == Carrier::Pushed && notes.has("locked") {
+            return Err(Error::user_facing("somebody else is at it"));
+        }
+        notes.add("locked");
+        let Region { region } = ctx.elicit("Which region?").await?;
+        notes.remove("locked");
+        Ok(region)
+    }
+
+    let guarantee = Guarantee::AtLeastOnce;
+    for (found, text) in [
+        (
+            after_crashes(bench(pays_twice), "pays_twice", guarantee).await,
+            "`charge` happened 2 times instead of 1",
+        ),
+        (
+            after_crashes(bench(lies), "lies", guarantee).await,
+            "`charge` happened 0 times instead of 1 in the call after the lost one, which had done it 0 times",
+        ),
+        (after_crashes(bench(locks), "locks", guarantee).await, "somebody else is at it"),
+    ] {
+        assert!(!found.is_empty(), "{text}");
+        for found in found {
+            assert!(found.starts_with("a session lost in a crash after poll "), "{found}");
+            assert!(found.contains(text), "{found}");
+        }
     }
 }

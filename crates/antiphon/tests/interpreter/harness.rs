@@ -17,7 +17,7 @@ use crate::{
     user::mix,
 };
 use proptest::{
-    strategy::Strategy as _,
+    strategy::{Strategy as _, ValueTree as _},
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
 use std::{
@@ -116,6 +116,14 @@ fn runner(name: &str, seed: u64, number: u64) -> TestRunner {
         ..Config::default()
     };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+/// Returns programs of a family, from the seed of all runs.
+pub(crate) fn samples(name: &'static str, count: u64, family: Family) -> impl Iterator<Item = Case> {
+    let strategy = case(family);
+    (0..count).map(move |number| {
+        strategy.new_tree(&mut runner(name, SEED, number)).expect("a strategy without conditions").current()
+    })
 }
 
 /// The end of one case.

@@ -5,7 +5,8 @@ use crate::{
         A, B, C, Carrier, Case, Move, MoveKind, answers, ask, catch, feed, join, raw, repeat, select, seq,
         stage, step, try_join, unwind,
     },
-    harness::one,
+    generate::Family,
+    harness::{one, samples},
     shapes::ServerKind,
     tree::{Form, Joined, Kind, Node, Program, Raw, Text},
 };
@@ -341,5 +342,27 @@ fn a_set_of_futures_that_waits_for_a_step_that_may_not_begin() {
     let case = whole(Pushed, Program::ByHand(stages, ask(A, Form::Pick)), moves);
     if let Err(fault) = one(&Case { seed: 41367195047866607, ..case }) {
         panic!("it hangs: {fault}");
+    }
+}
+
+/// A handler catches a panic that drops the branches beside it. A panic is no entry of the record, so that the next run decides
+/// again, and may come to another end: here the call has become a task meanwhile. That is a fault of the program, and no program
+/// with a store is built like this.
+#[test]
+fn a_panic_in_a_race_is_decided_again() {
+    let decides_again = |node: &Node| matches!(node, Node::Unwind(_, node) if node.panics_in_a_race());
+    let waits = || step(A, Kind::Done).waits_for(Raw::Task(1));
+    assert!(decides_again(&unwind(A, select(A, [Node::IntoTask, Node::Throws]))));
+    assert!(decides_again(&unwind(A, join(Joined::Ours, [raw(Raw::Sleeps(5)), Node::Panics(A)]))));
+    assert!(decides_again(&unwind(A, catch(try_join(A, [Node::Throws, waits()])))));
+    // Nothing is dropped, or nothing but what the record has.
+    assert!(!decides_again(&unwind(A, seq([Node::IntoTask, Node::Throws]))));
+    assert!(!decides_again(&unwind(A, select(A, [ask(A, Form::Pick), Node::Throws]))));
+    assert!(!decides_again(&unwind(A, select(A, [Node::IntoTask, ask(A, Form::Pick)]))));
+    for waits in [true, false] {
+        let family = Family { fails: true, waits, ..crate::STORED };
+        for case in samples("stored_with_failures", 1_000, family) {
+            assert!(!case.program.any(|node| node.any(&decides_again)), "{case:?}");
+        }
     }
 }

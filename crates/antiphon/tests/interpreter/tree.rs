@@ -228,7 +228,7 @@ impl Node {
     }
 
     /// Returns `true` if `holds` does for this node or for one below it.
-    fn any(&self, holds: &dyn Fn(&Self) -> bool) -> bool {
+    pub(crate) fn any(&self, holds: &dyn Fn(&Self) -> bool) -> bool {
         let below = match self {
             Self::Ask(_)
             | Self::Step(_)
@@ -254,13 +254,31 @@ impl Node {
 
     /// Returns `true` if the node waits for anything but questions, or ends a leg for another reason than a question.
     fn waits(&self) -> bool {
-        let waits = |node: &Self| match node {
+        self.any(&Self::waits_itself)
+    }
+
+    /// The same, without what is below the node.
+    fn waits_itself(&self) -> bool {
+        match self {
             Self::Raw(_) | Self::IntoTask | Self::Panics(_) | Self::Takes => true,
             Self::Checkpoint { now, .. } => *now,
             Self::Step(step) => step.raw.is_some() || matches!(step.kind, Kind::Flaky { .. }),
             _ => false,
+        }
+    }
+
+    /// Returns `true` if a panic below this node drops branches, and what these have come to is nowhere recorded: another run of
+    /// the same leg may see another end of them.
+    pub(crate) fn panics_in_a_race(&self) -> bool {
+        let panics = |node: &Self| matches!(node, Self::Throws | Self::Panics(_));
+        let races = |node: &Self| {
+            matches!(
+                node,
+                Self::Join(..) | Self::Try(..) | Self::Select(..) | Self::Pipe(..) | Self::Feed(..)
+            )
         };
-        self.any(&waits)
+        let waits = |node: &Self| !panics(node) && node.waits_itself();
+        self.any(&panics) && self.any(&races) && self.any(&waits)
     }
 
     fn fails(&self) -> bool {
@@ -321,7 +339,7 @@ impl Program {
         self
     }
 
-    fn any(&self, holds: impl Fn(&Node) -> bool) -> bool {
+    pub(crate) fn any(&self, holds: impl Fn(&Node) -> bool) -> bool {
         match self {
             Self::Awaits(node) => holds(node),
             Self::ByHand(stages, last) => stages.iter().any(|stage| holds(&stage.before)) || holds(last),

@@ -8,11 +8,20 @@ use crate::{
 use antiphon::{
     Error, Form,
     server::Ctx,
-    store::{MemoryTasks, RunnerId, TaskClaim, TaskKey, TaskNext, TaskStore, TaskUpdate},
+    store::{
+        MemoryTasks, NewTask, Owner, RunnerId, StoreFuture, StoreReach, TaskClaim, TaskCreated, TaskFence,
+        TaskKey, TaskLimits, TaskNext, TaskRow, TaskSent, TaskStore, TaskSummary, TaskUpdate,
+    },
     tool,
 };
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 #[derive(Form, serde::Serialize, serde::Deserialize)]
 struct Name {
@@ -154,5 +163,113 @@ async fn large_contents_arrive_as_they_are() {
         for done in [&draft, &in_session] {
             assert_eq!(done["result"]["content"][0]["text"], text);
         }
+    }
+}
+
+/// A store that returns no more of a snapshot than it is asked for, and counts the bytes.
+#[derive(Debug, Default)]
+struct Heads {
+    tasks: MemoryTasks,
+    read: AtomicUsize,
+}
+
+impl TaskStore for Heads {
+    fn create<'a>(&'a self, task: &'a NewTask, limits: &'a TaskLimits) -> StoreFuture<'a, TaskCreated> {
+        self.tasks.create(task, limits)
+    }
+    fn load(&self, task: TaskKey) -> StoreFuture<'_, Option<TaskRow>> {
+        self.load_head(task, usize::MAX)
+    }
+    fn load_head(&self, task: TaskKey, bytes: usize) -> StoreFuture<'_, Option<TaskRow>> {
+        Box::pin(async move {
+            let Some(mut row) = self.tasks.load(task).await? else { return Ok(None) };
+            row.snapshot = row.snapshot[..row.snapshot.len().min(bytes)].into();
+            self.read.fetch_add(row.snapshot.len(), Ordering::SeqCst);
+            Ok(Some(row))
+        })
+    }
+    fn send<'a>(
+        &'a self,
+        task: TaskKey,
+        message: &'a [u8],
+        limits: &'a TaskLimits,
+    ) -> StoreFuture<'a, TaskSent> {
+        self.tasks.send(task, message, limits)
+    }
+    fn claim(&self, task: TaskKey, runner: RunnerId, lease: Duration) -> StoreFuture<'_, TaskClaim> {
+        self.tasks.claim(task, runner, lease)
+    }
+    fn renew<'a>(&'a self, fence: &'a TaskFence, lease: Duration) -> StoreFuture<'a, ()> {
+        self.tasks.renew(fence, lease)
+    }
+    fn update<'a>(&'a self, fence: &'a TaskFence, update: &'a TaskUpdate) -> StoreFuture<'a, ()> {
+        self.tasks.update(fence, update)
+    }
+    fn due(&self, limit: usize) -> StoreFuture<'_, Vec<TaskKey>> {
+        self.tasks.due(limit)
+    }
+    fn list(&self, limit: usize) -> StoreFuture<'_, Vec<TaskSummary>> {
+        self.tasks.list(limit)
+    }
+    fn list_of_owner(
+        &self,
+        owner: Owner,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<TaskKey>> {
+        self.tasks.list_of_owner(owner, after, limit)
+    }
+    fn sweep(&self, limit: usize) -> StoreFuture<'_, usize> {
+        self.tasks.sweep(limit)
+    }
+    fn reach(&self) -> StoreReach {
+        self.tasks.reach()
+    }
+}
+
+/// Of a long row, a poll reads the beginning: what it shows. The record is not read, and without content neither is the content.
+#[tokio::test(start_paused = true)]
+async fn a_poll_reads_what_it_shows() {
+    /// Asks with a text of this length, and returns one.
+    #[tool(task = "required")]
+    async fn long(ctx: &Ctx, record: usize, text: usize) -> Result<String, Error> {
+        for part in 0..record / 10_000 {
+            let _: String = ctx.step(("part", part), async |_| Ok("x".repeat(10_000))).await?;
+        }
+        ctx.elicit::<Name>("q".repeat(text)).await?;
+        Ok("r".repeat(text))
+    }
+    let waits = json!("input_required");
+    for (record, text) in [(0, 10), (300_000, 10), (0, 100_000), (300_000, 100_000)] {
+        let store = Arc::new(Heads::default());
+        let client =
+            client(|server| server.draft_tasks(true).task_store(store.clone()).tool(long)).user("anna");
+        let draft = client.without_extension();
+        let read = || store.read.swap(0, Ordering::SeqCst);
+        let id = client.task("long", json!({"record": record, "text": text})).await;
+        client.asked(&id, &["name"]).await;
+        let case = format!("a record of {record} bytes and a text of {text}");
+        read();
+
+        assert_eq!(draft.send("tasks/get", json!({"taskId": id})).await["result"]["status"], waits, "{case}");
+        assert!(read() <= 4_096, "{case}: a poll of the draft");
+        draft.send("tasks/list", json!({})).await;
+        assert!(read() <= 4_096, "{case}: a list");
+        client.update(&id, json!({"other": {}})).await;
+        assert!(read() <= 4_096, "{case}: no answer to an open question");
+        let task = client.get(&id).await;
+        assert_eq!(task["inputRequests"]["name"]["params"]["message"], "q".repeat(text), "{case}");
+        assert!(read() <= 10_000 + 2 * text, "{case}: a poll with questions");
+        let asked = draft.send("tasks/result", json!({"taskId": id})).await;
+        assert_eq!(asked["result"]["inputRequests"]["name"]["params"]["message"], "q".repeat(text), "{case}");
+
+        client.update(&id, json!({"name": {"action": "accept", "content": {"name": "Ada"}}})).await;
+        let done = client.status(&id, "completed").await;
+        assert_eq!(text_of(&done), "r".repeat(text), "{case}");
+        read();
+        assert_eq!(text_of(&client.get(&id).await), "r".repeat(text), "{case}");
+        assert!(read() <= 10_000 + 2 * text, "{case}: a poll with a result");
+        draft.send("tasks/get", json!({"taskId": id})).await;
+        assert!(read() <= 4_096, "{case}: a poll of the draft at the end");
     }
 }

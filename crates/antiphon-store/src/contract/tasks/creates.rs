@@ -15,6 +15,7 @@ pub(super) async fn check(subject: &TaskSubject) {
     a_row_that_exists_stays(subject).await;
     tasks_of_an_owner_are_limited(subject).await;
     tasks_are_limited(subject).await;
+    a_snapshot_is_read_from_its_beginning(subject).await;
     long_values_are_invalid(subject).await;
 }
 
@@ -109,6 +110,27 @@ async fn refused(subject: &TaskSubject, task: &NewTask, limits: &TaskLimits) {
     assert_eq!(subject.summary(task.task).await, None, "a refused task is listed");
     assert!(!subject.is_due(task.task).await, "a refused task is due");
     assert_eq!(subject.send(task.task, b"message").await, Ok(TaskSent::NotFound), "a refused task");
+}
+
+/// A request about a task reads the beginning of its snapshot: the rest of the row is as ever.
+async fn a_snapshot_is_read_from_its_beginning(subject: &TaskSubject) {
+    for length in [0, 1, 5_000, 100_000] {
+        let snapshot: Vec<u8> =
+            (0..length).map(|at: u32| at.to_le_bytes()[usize::from(at % 2 == 1)]).collect();
+        let new = NewTask { snapshot: snapshot.clone(), ..subject.new_task() };
+        assert_eq!(subject.create(&new, &TaskLimits::default()).await, FIRST);
+        assert_eq!(subject.send(new.task, b"message").await, Ok(TaskSent::Queued));
+        let whole = subject.row(new.task).await;
+        for bytes in [0, 1, 4_096, 99_999, 100_000, usize::MAX] {
+            let head = expect("load_head", subject.first.load_head(new.task, bytes).await).expect("a row");
+            assert!(head.snapshot.len() >= bytes.min(snapshot.len()), "{bytes} bytes of {length}");
+            assert!(snapshot.starts_with(&head.snapshot), "{bytes} bytes of {length}");
+            let head = TaskRow { snapshot: whole.snapshot.clone(), ..head };
+            assert_eq!(head, whole, "the rest of a row, with {bytes} bytes of {length}");
+        }
+    }
+    let none = subject.first.load_head(subject.new_task().task, 1).await;
+    assert_eq!(expect("load_head", none), None, "a task that nobody created");
 }
 
 async fn long_values_are_invalid(subject: &TaskSubject) {
