@@ -8,22 +8,32 @@ use antiphon_wire::{
 use serde::{Serialize, ser::SerializeMap};
 use serde_json::{json, value::RawValue};
 
-/// A result with a member `_meta`.
+/// A final result of a call.
 pub(crate) trait HasMeta {
     fn meta_mut(&mut self) -> &mut Option<Meta>;
+    /// Returns true for a result that reports an error.
+    fn is_error(&self) -> bool;
 }
 
 macro_rules! has_meta {
-    ($($result:ty)*) => { $(
+    ($($result:ty, $is_error:expr;)*) => { $(
         impl HasMeta for $result {
             fn meta_mut(&mut self) -> &mut Option<Meta> {
                 &mut self.meta
+            }
+
+            fn is_error(&self) -> bool {
+                $is_error(self)
             }
         }
     )* };
 }
 
-has_meta! { CallToolResult GetPromptResult ReadResourceResult }
+has_meta! {
+    CallToolResult, |result: &Self| result.is_error == Some(true);
+    GetPromptResult, |_: &Self| false;
+    ReadResourceResult, |_: &Self| false;
+}
 
 /// The name and version of the server for `_meta`: as members for results with a `_meta` of their own, and as text for the
 /// others.

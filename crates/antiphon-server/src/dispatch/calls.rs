@@ -8,6 +8,7 @@ use crate::{
         result::{CallEnd, HandlerFuture, LegResult},
     },
     dispatch::{
+        observe,
         reply::{CallReply, UnsentReply, result_of},
         tasks::write_created,
     },
@@ -18,7 +19,7 @@ use crate::{
         cache::CacheHint,
         offers::{Offers, RegisteredTool},
     },
-    reply::WithServerInfo,
+    reply::{HasMeta, WithServerInfo},
     request::{
         admit::{Admitted, LegRequest, admit},
         receive::Request,
@@ -45,16 +46,29 @@ enum Checked<T> {
 
 /// Runs the handler of an offer for one request: the request is admitted, checked and claimed. `check` checks the arguments, `start`
 /// decodes them and returns the handler's future, and `end` turns the end of the call into its result.
-async fn run_offer<T: Send + 'static>(
+async fn run_offer<T: HasMeta + Send + 'static>(
     server: &Arc<Runtime>,
     leg: LegRequest<'_>,
     check: impl FnOnce(&Admitted<'_>) -> Result<Checked<T>, Refusal>,
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
     end: impl FnOnce(CallEnd<T>) -> Result<T, Refusal>,
 ) -> Result<UnsentReply<T>, Refusal> {
-    let (request, name) = (leg.request, leg.target);
     let mut admitted = admit(server, leg)?;
-    match check(&admitted)? {
+    let (begin, call) = (observe::begin(), (admitted.call_id(), admitted.leg_number()));
+    let reply = run_admitted(server, &mut admitted, check, start, end).await;
+    observe::log_end(&admitted, call, begin, &reply);
+    reply
+}
+
+async fn run_admitted<T: Send + 'static>(
+    server: &Arc<Runtime>,
+    admitted: &mut Admitted<'_>,
+    check: impl FnOnce(&Admitted<'_>) -> Result<Checked<T>, Refusal>,
+    start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
+    end: impl FnOnce(CallEnd<T>) -> Result<T, Refusal>,
+) -> Result<UnsentReply<T>, Refusal> {
+    let (request, name) = (admitted.leg().request, admitted.leg().target);
+    match check(admitted)? {
         Checked::Run => {}
         Checked::Complete(result) => return Ok(CallReply::Complete(result).into()),
         Checked::Task => {
@@ -64,32 +78,32 @@ async fn run_offer<T: Send + 'static>(
             return Ok(CallReply::Task(created).into());
         }
     }
-    let claim = match claim(server, &mut admitted).await {
+    let claim = match claim(server, admitted).await {
         Ok(ClaimResult::Run(claim)) => claim,
         Ok(ClaimResult::Replied(reply)) if reply.is_task() && !request.meta.tasks => {
             return Err(Refusal::TaskExtension);
         }
         Ok(ClaimResult::Replied(reply)) => {
             if let StoredReply::Task(stored) = &reply {
-                Box::pin(task::create_again(server, &admitted, stored)).await?;
+                Box::pin(task::create_again(server, admitted, stored)).await?;
             }
             return Ok(CallReply::Again(reply).into());
         }
         Err(Refusal::Used) => {
-            let created = Box::pin(task::created_before(server, &admitted)).await?;
+            let created = Box::pin(task::created_before(server, admitted)).await?;
             return created.map(|task| CallReply::Task(task).into()).ok_or(Refusal::Used);
         }
         Err(refusal) => return Err(refusal),
     };
     // In a box of its own: an allocator is fast for up to a kilobyte, and the future of a request is larger.
-    let result = Box::into_pin(boxed(|| leg::run(server, &mut admitted, claim.as_ref(), start))).await;
+    let result = Box::into_pin(boxed(|| leg::run(server, admitted, claim.as_ref(), start))).await;
     let reply = match result {
         Ok(LegResult::Over(over)) => end(over).map(CallReply::Complete),
         Ok(LegResult::InputRequired(round)) => Ok(CallReply::InputRequired(round)),
         Ok(LegResult::Promoted(key, round)) => {
             let fingerprint = claim.as_ref().map(|claim| claim.claim.row.fingerprint);
             let promoted = task::Promoted { key, round, fingerprint };
-            return Box::pin(promote(server, &admitted, promoted, claim)).await;
+            return Box::pin(promote(server, admitted, promoted, claim)).await;
         }
         Err(refusal) => Err(refusal),
     };

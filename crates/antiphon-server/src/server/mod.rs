@@ -14,7 +14,7 @@ pub(crate) mod task_settings;
 use crate::{
     call::{UrlRef, UrlRefError, VerifiedUrlRef, ctx::Ctx},
     define::States,
-    dispatch::{listen, route::route},
+    dispatch::{listen, observe, route::route},
     errors::refusal::Refusal,
     identity::caller::Caller,
     layer::{call::Served, run::Layers},
@@ -36,6 +36,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
 };
+use tracing::Instrument as _;
 
 /// A server: its offers and its state. Cheap to clone; every clone is the same server.
 #[derive(Clone)]
@@ -185,7 +186,7 @@ impl Server {
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Refusal> {
         let Some(layers) = &self.0.layers else {
-            return self.caught(request, route(&self.0.runtime, offers, request, caller)).await;
+            return self.observed(request, caller, route(&self.0.runtime, offers, request, caller)).await;
         };
         // Boxed, because it would enlarge the future of every request.
         match Box::pin(self.layered(layers, offers, request, caller)).await? {
@@ -203,10 +204,22 @@ impl Server {
     ) -> Result<Served, Refusal> {
         let runtime = &self.0.runtime;
         if &*request.method == method::SUBSCRIPTIONS_LISTEN {
-            let opened = self.caught(request, listen::open(runtime, offers, request, caller)).await;
+            let opened = self.observed(request, caller, listen::open(runtime, offers, request, caller)).await;
             return opened.map(|subscription| Served::Open(Box::new(subscription)));
         }
-        self.caught(request, route(runtime, offers, request, caller)).await.map(Served::Body)
+        self.observed(request, caller, route(runtime, offers, request, caller)).await.map(Served::Body)
+    }
+
+    /// Answers in the span of the request, and turns a panic into a refusal.
+    async fn observed<T>(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+        answer: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        let span = observe::span(request, caller);
+        let answered = self.caught(request, answer.instrument(span.clone())).await;
+        answered.inspect_err(|refusal| observe::note_error(&span, refusal))
     }
 
     /// Turns a panic into a refusal.

@@ -22,6 +22,7 @@ mod lists_pages;
 mod message_service;
 mod mounted;
 mod notifications;
+mod observed;
 mod refusal_log;
 mod response_forms;
 mod rounds;
