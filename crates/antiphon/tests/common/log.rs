@@ -61,6 +61,7 @@ impl Subscriber for Log {
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
         let mut line = Line(String::new());
         attributes.record(&mut line);
+        line.0.push('\n');
         Self::add(&line.0);
         span::Id::from_u64(1)
     }
@@ -68,6 +69,7 @@ impl Subscriber for Log {
     fn record(&self, _: &span::Id, values: &span::Record<'_>) {
         let mut line = Line(String::new());
         values.record(&mut line);
+        line.0.push('\n');
         Self::add(&line.0);
     }
 

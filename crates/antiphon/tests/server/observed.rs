@@ -9,7 +9,7 @@ use crate::common::{
 use antiphon::{
     Error, Result,
     seal::Principal,
-    server::{Caller, Ctx, Server, ServerBuilder, Tool},
+    server::{Caller, Ctx, NoArguments, Server, ServerBuilder, Tool},
     wire::{FormField, FormSchema},
 };
 use http::{Extensions, HeaderMap};
@@ -57,7 +57,7 @@ async fn each_call_that_ends_has_one_line() {
 #[tokio::test]
 async fn the_line_has_the_legs_and_the_same_name_for_the_same_person() {
     let asking = tool!(|ctx| { Ok(ctx.confirm("Really?").key("sure").await?.to_string()) });
-    let person = |_: &Caller<'_>| Ok::<_, Error>(Some(Principal::user("anna").with_issuer("https://i")));
+    let person = |_: &Caller<'_>| Ok::<_, String>(Some(Principal::user("anna").with_issuer("https://i")));
     let server = built(asking, |builder| builder.bind_principal(person));
     let mut names = Vec::new();
     for _ in 0..2 {
@@ -81,7 +81,7 @@ async fn no_secret_is_in_a_span_or_a_line() {
         let id = ctx.step("pay", async |_| Ok::<_, Error>("s3cret-step".to_owned())).await?;
         Ok(format!("s3cret-result {answer} {id}"))
     });
-    let person = |_: &Caller<'_>| Ok::<_, Error>(Some(Principal::user("s3cret-subject")));
+    let person = |_: &Caller<'_>| Ok::<_, String>(Some(Principal::user("s3cret-subject")));
     let server = built(asking, |builder| builder.bind_principal(person));
     let (mut headers, extensions) = (HeaderMap::new(), Extensions::new());
     headers.insert("authorization", "Bearer s3cret-token".parse().unwrap());
