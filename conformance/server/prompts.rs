@@ -4,7 +4,10 @@ use crate::{questions_by_hand, samples};
 use antiphon::{
     Error,
     server::{Answer, Ask, Completing, Ctx, NoArguments, Prompt, Reply, ServerBuilder},
-    wire::{ContentBlock, EmbeddedResource, ImageContent, PromptMessage, ResourceContents},
+    wire::{
+        ContentBlock,
+        content::{EmbeddedResource, ImageContent, PromptMessage, ResourceContents},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,10 +3,14 @@
 
 use antiphon::{
     Error,
-    server::{Answer, Ask, Ctx, InputRequired, NoArguments, Reply, ServerBuilder, Tool, Unverified},
+    server::{
+        Answer, Ask, Ctx, NoArguments, Reply, ServerBuilder, Tool,
+        asks::{InputRequired, Unverified},
+    },
     wire::{
-        AskSupport, CreateMessageParams, CreateMessageResult, FormField, FormSchema, ListRootsResult,
-        SamplingMessage,
+        AskSupport,
+        forms::{FormField, FormSchema},
+        sampling::{CreateMessageParams, CreateMessageResult, ListRootsResult, SamplingMessage},
     },
 };
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,11 @@
 #![no_main]
 
 use antiphon::{
-    server::{Answer, Ask, Caller, Ctx, InputRequired, InputResponse, NoArguments, Reply, Server, Tool},
-    wire::{FormSchema, SamplingMessage},
+    server::{
+        Answer, Ask, Caller, Ctx, NoArguments, Reply, Server, Tool,
+        asks::{InputRequired, InputResponse},
+    },
+    wire::{forms::FormSchema, sampling::SamplingMessage},
 };
 use antiphon_fuzz::{block_on, server};
 use jsonschema::Validator;
@@ -61,7 +64,7 @@ fn asks() -> Vec<Ask> {
         let schema: FormSchema = serde_json::from_value(schema.clone()).expect("a form");
         Ask::form(*key, "?", schema)
     };
-    let sample = antiphon::wire::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
+    let sample = antiphon::wire::sampling::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
     let others =
         [Ask::url("url", "?", "https://pay.example/"), Ask::sample("sample", sample), Ask::roots("roots")];
     FORMS.iter().map(form).chain(others).collect()

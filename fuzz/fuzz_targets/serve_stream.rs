@@ -6,7 +6,10 @@
 use antiphon::{
     serve::stdio::serve_streams,
     server::{Ask, Ctx, NoArguments, Reply, Server, Tool},
-    wire::{FormField, FormSchema, Incoming},
+    wire::{
+        forms::{FormField, FormSchema},
+        messages::Incoming,
+    },
 };
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use libfuzzer_sys::fuzz_target;

@@ -7,7 +7,10 @@
 use antiphon::{
     serve::http::{HttpOptions, HttpService, ReplyBody},
     server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema, Incoming},
+    wire::{
+        forms::{FormField, FormSchema},
+        messages::Incoming,
+    },
 };
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use antiphon_wire::sse::SseDecoder;

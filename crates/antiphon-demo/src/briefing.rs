@@ -3,7 +3,7 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, Prompt, Reply},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

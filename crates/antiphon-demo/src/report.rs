@@ -3,7 +3,10 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, Reply, ResourceTemplate},
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use serde::Deserialize;
 

@@ -6,7 +6,7 @@ mod common;
 
 use antiphon::{
     Form, Result,
-    server::{Answer, Ask, Caller, Ctx, ReplayCheck, Reply, Server, Tool},
+    server::{Answer, Ask, Caller, Ctx, Reply, Server, Tool, operations::ReplayCheck},
 };
 use common::tool_call::*;
 use common::*;

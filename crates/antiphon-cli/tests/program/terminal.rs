@@ -7,7 +7,7 @@ use antiphon::{
     Result,
     serve::http::{HttpOptions, serve_http},
     server::{Answer, Ask, Ctx, NoArguments, Reply, Server, Tool},
-    wire::FormSchema,
+    wire::forms::FormSchema,
 };
 use serde_json::{Map, Value};
 use std::{

@@ -5,7 +5,7 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, Reply, Tool},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -9,7 +9,7 @@ use std::fmt;
 ///
 /// ```
 /// use antiphon::server::Ask;
-/// use antiphon::wire::{FormField, FormSchema};
+/// use antiphon::wire::forms::{FormField, FormSchema};
 ///
 /// let ask = Ask::form(
 ///     "region",

@@ -5,9 +5,9 @@ use super::*;
 use crate::common::session::{InSession, plain};
 use antiphon::{
     Error,
-    server::{Ask, InputRequired, OnExpired, Reply, StepError, Winner},
+    server::{Ask, Reply, StepError, asks::InputRequired, flow::Winner, operations::OnExpired},
     testing::store_contract::{FaultyStore, StoreFault},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use std::time::Duration;
 

@@ -22,7 +22,10 @@ use antiphon::{
         Answer, Ask, Bearer, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server,
         ServerBuilder, Tool,
     },
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use serde_json::{Value, json};
 use std::{

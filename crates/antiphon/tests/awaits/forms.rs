@@ -7,10 +7,13 @@ use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     OneField, Result,
-    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Server, State, Tool, with_state},
+    server::{
+        Answer, Ask, Caller, Ctx, NoArguments, Reply, Server, State, Tool, asks::InputRequired,
+        offers::with_state,
+    },
     testing::{Bench, Effects, Guarantee, ScriptedUser},
     tool,
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};

@@ -7,8 +7,9 @@ use crate::common::*;
 use antiphon::{
     Error, Form, Result,
     server::{
-        Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
-        ServerBuilder, StepError, Tool, Winner,
+        Answer, AskError, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, StepError, Tool,
+        flow::Winner,
+        operations::{FaultPlace, ReplayCheck, ReplayFault},
     },
     store::MemoryStore,
     wire::AskSupport,

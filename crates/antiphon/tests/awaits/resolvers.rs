@@ -5,9 +5,9 @@ use crate::common::tool_call::{ToolCall, accept, keys, legs};
 use crate::common::*;
 use antiphon::{
     Error, Form, Result, prompt, resolver, resource,
-    server::{Answer, Ask, Caller, Ctx, Json, ReplayCheck, Reply, Server, State},
+    server::{Answer, Ask, Caller, Ctx, Json, Reply, Server, State, operations::ReplayCheck},
     tool,
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde_json::{Value, json};
 use std::{

@@ -1,17 +1,21 @@
 //! A tool that keeps the rules comes through every fault on the bench.
 
 use antiphon::{
-    client::{Call, CallKind},
+    client::{Call, calls::CallKind},
     seal::{Codec, CodecError, Principal},
     server::{
-        Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource,
-        ResourceTemplate, Server, ServerBuilder, Tool,
+        Answer, Ask, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server, ServerBuilder,
+        Tool, asks::InputRequired, flow::OnVersion, operations::OnExpired,
     },
     testing::{
         Bench, DuplicateTiming, Effects, Fault, FindingKind, Guarantee, Outcome, Question, ScriptedUser,
         UserAnswer,
     },
-    wire::{AskKind, AskSupport, FormField, FormSchema, ResourceContents},
+    wire::{
+        AskKind, AskSupport,
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};

@@ -6,13 +6,17 @@ use antiphon::{
     client::Call,
     seal::Principal,
     server::{
-        Answer, Ask, AskError, Carrier, Ctx, InputRequired, IntoTool, Json, NoArguments, Prompt, Reply,
-        Resource, Server, ServerBuilder, State, TaskMode, Tool,
+        Answer, Ask, AskError, Ctx, Json, NoArguments, Prompt, Reply, Resource, Server, ServerBuilder, State,
+        TaskMode, Tool, asks::InputRequired, flow::Carrier, offers::IntoTool,
     },
     store::MemoryStore,
     testing::{Bench, Effects, Fault, Finding, Guarantee, Report, ScriptedUser, UserAnswer},
     tool,
-    wire::{FormField, FormSchema, ResourceContents, SamplingMessage},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+        sampling::SamplingMessage,
+    },
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -27,10 +27,13 @@ use antiphon::{
         stdio::serve_streams,
     },
     server::{
-        Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Prompt, Reply, Resource, ResourceTemplate,
-        Server, ServerBuilder, Tool,
+        Answer, Ask, Caller, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server,
+        ServerBuilder, Tool, asks::InputRequired,
     },
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};

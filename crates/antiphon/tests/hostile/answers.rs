@@ -2,8 +2,11 @@
 
 use crate::common::*;
 use antiphon::{
-    server::{Ask, Ctx, InputRequired, Reply, Tool},
-    wire::{CreateMessageParams, FormField, FormSchema, SamplingMessage},
+    server::{Ask, Ctx, Reply, Tool, asks::InputRequired},
+    wire::{
+        forms::{FormField, FormSchema},
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use serde_json::{Map, Value, json};
 

@@ -4,10 +4,14 @@ use crate::common::{log::take_log, *};
 use antiphon::{
     seal::{Codec, CodecError, Principal},
     server::{
-        Answer, Ask, Caller, Ctx, HandlerOutcome, InputRequired, IntoOutcome as _, Limits, Reply,
-        ServerBuilder, Tool,
+        Answer, Ask, Caller, Ctx, Limits, Reply, ServerBuilder, Tool,
+        asks::InputRequired,
+        offers::{HandlerOutcome, IntoOutcome as _},
     },
-    wire::{CallToolResult, FormField, FormSchema},
+    wire::{
+        CallToolResult,
+        forms::{FormField, FormSchema},
+    },
 };
 use serde_json::{Value, json};
 use std::{

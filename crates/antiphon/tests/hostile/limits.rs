@@ -5,8 +5,11 @@ use crate::common::{
     *,
 };
 use antiphon::{
-    server::{Ask, Caller, Ctx, InputRequired, Limits, Reply, ServerBuilder, Tool},
-    wire::{CreateMessageParams, FormField, FormSchema, SamplingMessage},
+    server::{Ask, Caller, Ctx, Limits, Reply, ServerBuilder, Tool, asks::InputRequired},
+    wire::{
+        forms::{FormField, FormSchema},
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use serde_json::{Value, json};
 use std::{sync::atomic::Ordering, time::Duration};

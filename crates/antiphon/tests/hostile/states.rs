@@ -9,7 +9,10 @@ use antiphon::{
         stdio::serve_streams,
     },
     server::{Ask, Caller, Ctx, Prompt, Reply, ResourceTemplate, Server, Tool},
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -310,7 +313,7 @@ async fn a_hundred_calls_on_one_stream_do_not_mix() {
             Ok::<_, antiphon::Error>(match (found.0?, found.1?, found.2) {
                 (Some(answer), _, _) => {
                     let state = answer.accepted().map_or_else(String::new, |form| form.region);
-                    antiphon::server::InputRequired::ask(second).with_state(state).into()
+                    antiphon::server::asks::InputRequired::ask(second).with_state(state).into()
                 }
                 (None, Some(answer), Some(state)) => {
                     let region = answer.accepted().map_or_else(String::new, |form| form.region);

@@ -13,9 +13,10 @@ use antiphon::{
     Result as Outcome, resolver,
     seal::{KeyRing, SecretKey},
     server::{
-        Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, ServerBuilder, Tool,
+        Ask as Put, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, asks::InputRequired,
+        operations::ReplayCheck,
     },
-    store::{MemoryStore, Micros, StoreClock},
+    store::{MemoryStore, StoreClock, calls::Micros},
     tool,
     wire::AskSupport,
 };

@@ -4,10 +4,10 @@
 
 use antiphon::{
     Form, FormChoice,
-    client::{Client, ElicitAsk, transport::memory},
+    client::{Client, asks::ElicitAsk, transport::memory},
     serve::stdio::serve_streams,
     server::{Answer, Ask, Ctx, NoArguments, Reply, Server, Tool},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};

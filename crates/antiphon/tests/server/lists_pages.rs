@@ -9,7 +9,7 @@ use crate::common::{
 };
 use antiphon::{
     server::{CacheHint, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
-    wire::{CacheScope, ReadResourceResult, ResourceContents, Ttl},
+    wire::{CacheScope, ReadResourceResult, Ttl, content::ResourceContents},
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, time::Duration};

@@ -5,7 +5,7 @@ use crate::common::{Over, answers, fixture, gate::soon, lines, meta, request, se
 use antiphon::{
     Error,
     server::{CacheHint, Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    wire::{LogLevel, ResourceContents},
+    wire::{LogLevel, content::ResourceContents},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;

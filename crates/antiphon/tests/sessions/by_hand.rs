@@ -8,8 +8,15 @@ use crate::common::{
 use antiphon::{
     Result,
     serve::MessageService as _,
-    server::{Answer, Ask, Caller, Carrier, Ctx, InputRequired, Limits, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema, Incoming, ProtocolVersion, SamplingMessage},
+    server::{
+        Answer, Ask, Caller, Ctx, Limits, NoArguments, Reply, Tool, asks::InputRequired, flow::Carrier,
+    },
+    wire::{
+        ProtocolVersion,
+        forms::{FormField, FormSchema},
+        messages::Incoming,
+        sampling::SamplingMessage,
+    },
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -75,7 +82,7 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
     let most = 1024 * 1024 - sampled(0).to_string().len();
     let uris = |length: usize| json!({"roots": [{"uri": format!("file:///{}", "x".repeat(length))}]});
     let words = |most: usize| format!("at most {most} bytes");
-    let params = || antiphon::wire::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
+    let params = || antiphon::wire::sampling::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
     let form = || Ask::form("ask", "Which?", FormSchema::new(vec![FormField::text("region")]));
     let url = || Ask::url("ask", "Pay.", "https://pay.example/1");
     type Asks = dyn Fn() -> Ask + Send + Sync;

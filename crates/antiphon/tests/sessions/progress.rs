@@ -11,9 +11,13 @@ use antiphon::{
     Form, Result,
     serve::http::{HttpOptions, HttpService},
     server::{
-        Answer, Ask, AskError, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool,
+        Answer, Ask, AskError, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, Tool,
+        asks::InputRequired,
     },
-    wire::{FormField, FormSchema, SamplingMessage},
+    wire::{
+        forms::{FormField, FormSchema},
+        sampling::SamplingMessage,
+    },
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;

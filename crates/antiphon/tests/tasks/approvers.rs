@@ -9,7 +9,7 @@ use crate::{
 use antiphon::{
     Error, Form,
     seal::Principal,
-    server::{Ask, Caller, Ctx, InputRequired, Reply, Server, State},
+    server::{Ask, Caller, Ctx, Reply, Server, State, asks::InputRequired},
     tool,
 };
 use serde_json::json;

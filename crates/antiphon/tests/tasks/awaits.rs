@@ -3,10 +3,12 @@
 use crate::client::{TaskClient, accept, client, keys_of, text_of};
 use antiphon::{
     Clock, Error, Form, resolver,
-    server::{Answer, Ask, AskError, Ctx, InputRequired, Reply, Server, State, StepError, Winner},
-    store::{MemoryStore, MemoryTasks, Micros, StoreClock},
+    server::{
+        Answer, Ask, AskError, Ctx, Reply, Server, State, StepError, asks::InputRequired, flow::Winner,
+    },
+    store::{MemoryStore, MemoryTasks, StoreClock, calls::Micros},
     tool,
-    wire::SamplingMessage,
+    wire::sampling::SamplingMessage,
 };
 use serde_json::{Value, json};
 use std::{

@@ -7,8 +7,8 @@ use crate::{
 };
 use antiphon::{
     Error, Form,
-    server::{Ask, Ctx, InputRequired, Limits, Reply, Server, State},
-    store::{MemoryTasks, Micros, StoreClock},
+    server::{Ask, Ctx, Limits, Reply, Server, State, asks::InputRequired},
+    store::{MemoryTasks, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
-    wire::{FieldKind, FormField, FormSchema, TextFormat},
+    wire::forms::{FieldKind, FormField, FormSchema, TextFormat},
 };
 use serde_json::{Map, Value};
 

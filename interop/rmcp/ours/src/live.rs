@@ -3,9 +3,13 @@
 use antiphon::{
     Result,
     server::{
-        Answer, Ask, Completing, Ctx, InputRequired, NoArguments, Reply, ResourceTemplate, Server, Tool,
+        Answer, Ask, Completing, Ctx, NoArguments, Reply, ResourceTemplate, Server, Tool, asks::InputRequired,
     },
-    wire::{FormField, FormSchema, LogLevel, ResourceContents},
+    wire::{
+        LogLevel,
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

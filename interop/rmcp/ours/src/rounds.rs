@@ -4,8 +4,8 @@
 use crate::single::summary_of;
 use antiphon::{
     Result,
-    server::{Answer, Ask, Ctx, InputRequired, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema},
+    server::{Answer, Ask, Ctx, NoArguments, Reply, Tool, asks::InputRequired},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::Deserialize;
 

@@ -4,7 +4,10 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Completing, Ctx, Json, NoArguments, Prompt, Reply, Resource, Tool},
-    wire::{CreateMessageParams, ResourceContents, SamplingMessage},
+    wire::{
+        content::ResourceContents,
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! One key, one use; what a key may be; and that nothing else tells entries apart.
 
 use super::*;
-use antiphon::server::{Ask, InputRequired, Reply};
+use antiphon::server::{Ask, Reply, asks::InputRequired};
 use std::collections::BTreeSet;
 use std::pin::Pin;
 
@@ -17,7 +17,7 @@ struct Amount {
 async fn branch(ctx: &Ctx, call: &str, who: &str, number: Option<u64>) -> Result<String> {
     let (mut amount, mut receipt) =
         (ctx.elicit::<Amount>("How much?"), ctx.elicit::<Amount>("Send the receipt?").key("receipt"));
-    let mut key = antiphon::server::StepKey::from("charge");
+    let mut key = antiphon::server::steps::StepKey::from("charge");
     if let Some(number) = number {
         (amount, receipt, key) = (amount.nth(number), receipt.nth(number), ("charge", number).into());
     }

@@ -3,7 +3,7 @@
 use super::*;
 use antiphon::{
     Error,
-    server::{Ask, Attempt, InputRequired, Reply, Retry, StepError},
+    server::{Ask, Reply, Retry, StepError, asks::InputRequired, steps::Attempt},
 };
 use serde::Serialize;
 use std::time::Duration;
