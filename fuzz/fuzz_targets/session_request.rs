@@ -48,7 +48,7 @@ fn service() -> HttpService {
         let mut region = FormField::text("region");
         region.required = true;
         let form = Ask::form("region", "Which region?", FormSchema::new(vec![region]));
-        Ok::<_, antiphon::Error>(match ctx.form::<Map<String, Value>>(&form)? {
+        Ok::<_, antiphon::Error>(match ctx.by_hand().form::<Map<String, Value>>(&form)? {
             None => Reply::from(form),
             Some(Answer::Accept(form)) => {
                 assert!(form["region"].is_string(), "{form:?}");

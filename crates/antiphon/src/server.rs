@@ -15,8 +15,8 @@ pub use antiphon_server::{
 pub mod asks {
     #[doc(inline)]
     pub use antiphon_server::{
-        Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, InputRequired, InputResponse, Roots, Sample,
-        Unverified, UrlRef, UrlRefError, VerifiedUrlRef, accepts_state_only,
+        ByHand, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, InputRequired, InputResponse, Roots,
+        Sample, Unverified, UrlRef, UrlRefError, VerifiedUrlRef, accepts_state_only,
     };
 }
 

@@ -432,9 +432,9 @@ async fn by_hand() {
                 Ask::form("file", "Which?", files(&["a", "b"])),
             ];
             let answers = (
-                ctx.form::<String>(&asks[0])?,
-                ctx.form::<u8>(&asks[1])?,
-                ctx.form::<Map<String, Value>>(&asks[2])?,
+                ctx.by_hand().form::<String>(&asks[0])?,
+                ctx.by_hand().form::<u8>(&asks[1])?,
+                ctx.by_hand().form::<Map<String, Value>>(&asks[2])?,
             );
             Ok(match answers {
                 (Some(name), Some(copies), Some(Answer::Accept(file))) => {

@@ -112,7 +112,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
             let count = count(&runs);
             move |ctx: &Ctx, _: $args| {
                 count();
-                let answer = ctx.form::<Region>(&region());
+                let answer = ctx.by_hand().form::<Region>(&region());
                 async move {
                     Ok::<_, antiphon::Error>(match answer? {
                         None => Reply::from(region()),
@@ -126,7 +126,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
         let count = count(&runs);
         move |ctx: &Ctx| {
             count();
-            let answer = ctx.form::<Region>(&region());
+            let answer = ctx.by_hand().form::<Region>(&region());
             async move {
                 Ok::<_, antiphon::Error>(match answer? {
                     None => Reply::from(region()),
@@ -148,7 +148,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
                 async move { named.name }
             }
         }))
-        .tool(Tool::new("shed", async |ctx: &Ctx, _: NoArguments| match ctx.state() {
+        .tool(Tool::new("shed", async |ctx: &Ctx, _: NoArguments| match ctx.by_hand().state() {
             None => Reply::from(InputRequired::state_only("half")),
             Some(state) => Reply::Complete(format!("{state} and whole")),
         }))

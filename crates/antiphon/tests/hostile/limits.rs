@@ -44,7 +44,7 @@ fn limit_of(what: &str, (status, reply): &(u16, Value)) -> String {
 /// A tool that asks these until all have an answer, with this state.
 fn asks(asks: Vec<Ask>, state: String) -> Tool {
     Tool::new("it", move |ctx: &Ctx, _: Named| {
-        let (answered, asks, state) = (ctx.input_responses().len(), asks.clone(), state.clone());
+        let (answered, asks, state) = (ctx.by_hand().input_responses().len(), asks.clone(), state.clone());
         async move {
             let mut asks = asks.into_iter();
             match asks.next().filter(|_| answered == 0) {

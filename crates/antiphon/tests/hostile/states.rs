@@ -125,10 +125,11 @@ fn recording() -> (Server, Record, ManualClock) {
         ($args:ty, $name:expr, $made:expr) => {{
             let record = record.clone();
             move |ctx: &Ctx, args: $args| {
-                let answer = ctx.form::<Region>(&region()).unwrap().map(|answer| match answer.accepted() {
-                    Some(form) => form.region,
-                    None => "no".to_owned(),
-                });
+                let answer =
+                    ctx.by_hand().form::<Region>(&region()).unwrap().map(|answer| match answer.accepted() {
+                        Some(form) => form.region,
+                        None => "no".to_owned(),
+                    });
                 let name: String = $name(args);
                 record.lock().unwrap().push((name.clone(), answer.clone()));
                 async move {
@@ -306,7 +307,11 @@ async fn a_hundred_calls_on_one_stream_do_not_mix() {
     };
     let tool = Tool::new("rounds", move |ctx: &Ctx, named: Named| {
         let (first, second) = (ask(&named.name, "one"), ask(&named.name, "two"));
-        let found = (ctx.form::<Region>(&first), ctx.form::<Region>(&second), ctx.state().map(str::to_owned));
+        let found = (
+            ctx.by_hand().form::<Region>(&first),
+            ctx.by_hand().form::<Region>(&second),
+            ctx.by_hand().state().map(str::to_owned),
+        );
         async move {
             // Others go on meanwhile.
             tokio::task::yield_now().await;

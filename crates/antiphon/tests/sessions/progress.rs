@@ -298,7 +298,7 @@ async fn answers_that_took_longer() {
         Ask::form(key, format!("{key}?"), FormSchema::new(vec![FormField::text("region")]))
     }
     let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
-        let (a, b) = (ctx.form::<Place>(&ask("a"))?, ctx.form::<Place>(&ask("b"))?);
+        let (a, b) = (ctx.by_hand().form::<Place>(&ask("a"))?, ctx.by_hand().form::<Place>(&ask("b"))?);
         Ok(match (a, b) {
             (Some(Answer::Accept(a)), Some(Answer::Accept(b))) => {
                 Reply::Complete(format!("{} {}", a.region, b.region))

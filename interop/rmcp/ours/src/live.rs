@@ -59,7 +59,7 @@ pub(super) fn count_then_ask() -> Tool {
 async fn counts_then_asks(ctx: &Ctx, To { to }: To) -> Result<Reply<String>> {
     report_steps(ctx, to);
     let ask = Ask::form("again", "Count again?", FormSchema::new(vec![FormField::text("word")]));
-    Ok(match ctx.form(&ask)? {
+    Ok(match ctx.by_hand().form(&ask)? {
         None => InputRequired::ask(ask).with_state("counted").into(),
         Some(Answer::Accept(Word { word })) => Reply::Complete(format!("counted twice to {to}, said {word}")),
         Some(_) => Reply::Complete(format!("counted twice to {to}")),
