@@ -2,8 +2,11 @@
 
 use crate::{calls, error::AnyError};
 use antiphon::{
-    client::{Call, CallProgress, Client, ClientBuilder, ElicitAsk},
-    wire::{CreateMessageResult, ElicitResult, ListRootsResult, Root},
+    client::{Call, CallProgress, Client, ClientBuilder, asks::ElicitAsk},
+    wire::{
+        ElicitResult,
+        sampling::{CreateMessageResult, ListRootsResult, Root},
+    },
 };
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use antiphon::{
     Form, Result,
     server::{Answer, Ctx, ServerBuilder},
     tool,
-    wire::{FormSchema, SamplingMessage},
+    wire::{forms::FormSchema, sampling::SamplingMessage},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -3,7 +3,10 @@
 use crate::samples;
 use antiphon::{
     server::{Ctx, NoArguments, ServerBuilder, Tool},
-    wire::{AudioContent, CallToolResult, ContentBlock, EmbeddedResource, ImageContent, ResourceContents},
+    wire::{
+        CallToolResult, ContentBlock,
+        content::{AudioContent, EmbeddedResource, ImageContent, ResourceContents},
+    },
 };
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,7 @@ use antiphon::server::{
     BuildError, CacheHint, Completing, Ctx, Json, NoArguments, Resource, ResourceTemplate, ServerBuilder,
     Tool,
 };
-use antiphon::wire::ResourceContents;
+use antiphon::wire::content::ResourceContents;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

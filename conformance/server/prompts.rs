@@ -4,7 +4,10 @@ use crate::{questions_by_hand, samples};
 use antiphon::{
     Error,
     server::{Answer, Ask, Completing, Ctx, NoArguments, Prompt, Reply, ServerBuilder},
-    wire::{ContentBlock, EmbeddedResource, ImageContent, PromptMessage, ResourceContents},
+    wire::{
+        ContentBlock,
+        content::{EmbeddedResource, ImageContent, PromptMessage, ResourceContents},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -85,7 +88,7 @@ async fn asking_prompt(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>, Error
         "What context should the prompt use?",
         questions_by_hand::text_form("context"),
     );
-    Ok(match ctx.form::<Context>(&ask)? {
+    Ok(match ctx.by_hand().form::<Context>(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(Context { context })) => Reply::Complete(format!("Use this context: {context}")),
         Some(_) => Reply::Complete("Use no context.".to_owned()),

@@ -3,10 +3,14 @@
 
 use antiphon::{
     Error,
-    server::{Answer, Ask, Ctx, InputRequired, NoArguments, Reply, ServerBuilder, Tool, Unverified},
+    server::{
+        Answer, Ask, Ctx, NoArguments, Reply, ServerBuilder, Tool,
+        asks::{InputRequired, Unverified},
+    },
     wire::{
-        AskSupport, CreateMessageParams, CreateMessageResult, FormField, FormSchema, ListRootsResult,
-        SamplingMessage,
+        AskSupport,
+        forms::{FormField, FormSchema},
+        sampling::{CreateMessageParams, CreateMessageResult, ListRootsResult, SamplingMessage},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -85,12 +89,12 @@ fn ask_greeting() -> Ask {
 
 async fn elicitation(ctx: &Ctx, _: NoArguments) -> AskResult {
     let ask = ask_name();
-    Ok(match ctx.form::<Name>(&ask)? {
+    Ok(match ctx.by_hand().form::<Name>(&ask)? {
         Some(Answer::Accept(Name { name })) => Reply::Complete(format!("Hello, {name}!")),
         Some(_) => Reply::Complete("Hello, whoever you are!".to_owned()),
         // The suite sends a name without a question, and requires the call to use it. A greeting is harmless, so the
         // tool trusts the name.
-        None => match ctx.unverified_form(&ask)?.map(Unverified::trust_without_verification) {
+        None => match ctx.by_hand().unverified_form(&ask)?.map(Unverified::trust_without_verification) {
             Some(Answer::Accept(Name { name })) => Reply::Complete(format!("Hello, {name}!")),
             _ => ask.into(),
         },
@@ -99,7 +103,7 @@ async fn elicitation(ctx: &Ctx, _: NoArguments) -> AskResult {
 
 async fn sampling_ask(ctx: &Ctx, _: NoArguments) -> Reply<String> {
     let ask = ask_capital();
-    match ctx.sampled(&ask) {
+    match ctx.by_hand().sampled(&ask) {
         Some(message) => Reply::Complete(format!("The model said: {}", model_text(message))),
         None => ask.into(),
     }
@@ -107,7 +111,7 @@ async fn sampling_ask(ctx: &Ctx, _: NoArguments) -> Reply<String> {
 
 async fn roots(ctx: &Ctx, _: NoArguments) -> Reply<String> {
     let ask = Ask::roots("client_roots");
-    match ctx.listed_roots(&ask) {
+    match ctx.by_hand().listed_roots(&ask) {
         Some(result) => Reply::Complete(format!("The roots are: {}", root_names(result))),
         None => ask.into(),
     }
@@ -116,7 +120,7 @@ async fn roots(ctx: &Ctx, _: NoArguments) -> Reply<String> {
 async fn confirm(ctx: &Ctx, _: NoArguments) -> AskResult {
     let form = FormSchema::new(vec![FormField::boolean("ok")]);
     let ask = Ask::form("confirm", "Please confirm", form);
-    Ok(match ctx.form::<Confirmation>(&ask)? {
+    Ok(match ctx.by_hand().form::<Confirmation>(&ask)? {
         Some(Answer::Accept(Confirmation { ok })) => Reply::Complete(format!("state-ok: confirmed {ok}")),
         Some(_) => Reply::Complete("state-ok: not confirmed".to_owned()),
         None => ask.into(),
@@ -126,9 +130,11 @@ async fn confirm(ctx: &Ctx, _: NoArguments) -> AskResult {
 async fn multiple(ctx: &Ctx, _: NoArguments) -> AskResult {
     let (name, greeting, roots) = (ask_name(), ask_greeting(), Ask::roots("client_roots"));
     // A handler sees complete rounds only: all three questions have an answer, or none has.
-    let (Some(named_as), Some(message), Some(listed)) =
-        (ctx.form::<Name>(&name)?, ctx.sampled(&greeting), ctx.listed_roots(&roots))
-    else {
+    let (Some(named_as), Some(message), Some(listed)) = (
+        ctx.by_hand().form::<Name>(&name)?,
+        ctx.by_hand().sampled(&greeting),
+        ctx.by_hand().listed_roots(&roots),
+    ) else {
         return Ok(InputRequired::ask(name).and(greeting).and(roots).into());
     };
     let name = named_as.accepted().map_or_else(|| "no name".to_owned(), |Name { name }| name);
@@ -138,14 +144,14 @@ async fn multiple(ctx: &Ctx, _: NoArguments) -> AskResult {
 async fn multi_round(ctx: &Ctx, _: NoArguments) -> AskResult {
     let first = Ask::form("step1", "Step 1: What is your name?", text_form("name"));
     let second = Ask::form("step2", "Step 2: What is your favorite color?", text_form("color"));
-    if let Some(answer) = ctx.form::<Name>(&first)? {
+    if let Some(answer) = ctx.by_hand().form::<Name>(&first)? {
         let Answer::Accept(name) = answer else {
             return Ok(Reply::Complete("Stopped at the first question.".to_owned()));
         };
         let round = InputRequired::ask(second).with_json_state(&name);
         return Ok(round?.into());
     }
-    Ok(match (ctx.state_as::<Name>()?, ctx.form::<Color>(&second)?) {
+    Ok(match (ctx.by_hand().state_as::<Name>()?, ctx.by_hand().form::<Color>(&second)?) {
         (Some(Name { name }), Some(Answer::Accept(Color { color }))) => {
             Reply::Complete(format!("{name} likes {color}."))
         }
@@ -160,7 +166,7 @@ async fn supported_questions(ctx: &Ctx, _: NoArguments) -> Reply<String> {
         [(can.form, ask_name()), (can.sampling, ask_capital()), (can.roots, Ask::roots("client_roots"))];
     let mut asks = possible.into_iter().filter_map(|(can, ask)| can.then_some(ask));
     match asks.next() {
-        Some(first) if ctx.input_responses().len() == 0 => {
+        Some(first) if ctx.by_hand().input_responses().len() == 0 => {
             asks.fold(InputRequired::ask(first), InputRequired::and).into()
         }
         Some(_) => Reply::Complete("All questions were answered.".to_owned()),

@@ -3,7 +3,7 @@
 use crate::samples;
 use antiphon::{
     server::{Ctx, Resource, ResourceTemplate, ServerBuilder},
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde::Deserialize;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use crate::{ledger::Ledger, level::Level, plan::CHOICES};
 use antiphon::{
     Error, Form, Result,
-    server::{Ctx, Winner},
+    server::{Ctx, flow::Winner},
 };
 use futures_util::{
     FutureExt as _, StreamExt as _,

@@ -5,9 +5,13 @@ use crate::{
     trace::Printer,
 };
 use antiphon::{
+    Clock,
     seal::{KeyRing, Principal},
     serve::http::{HttpOptions, serve_http},
-    server::{Caller, ClaimOptions, Clock, KeyFileWatch, Limits, ReplayCheck, Server, TaskOptions},
+    server::{
+        Caller, ClaimOptions, Limits, Server, TaskOptions,
+        operations::{KeyFileWatch, ReplayCheck},
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{

@@ -2,8 +2,8 @@
 
 use crate::{clock::ClockSteps, error::Result, store_server::StoreServer, wire::Wire};
 use antiphon::store::{
-    CallStore, MemoryStore, Micros, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteOptions,
-    SqliteStore, StoreClock, TaskEngine,
+    CallStore, MemoryStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteOptions,
+    SqliteStore, StoreClock, TaskEngine, calls::Micros,
 };
 use serde::{Deserialize, Serialize};
 use std::{

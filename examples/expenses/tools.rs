@@ -6,7 +6,10 @@ use antiphon::{
     server::{Ctx, Json, Server, ServerBuilder, State},
     store::SqliteStore,
     tool,
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 
 /// The expenses of one page.

@@ -8,7 +8,8 @@
 use antiphon::{
     Form,
     client::{
-        Call, CallProgress, Client, ClientTask, TaskHandle,
+        Call, CallProgress, Client,
+        tasks::{ClientTask, TaskHandle},
         transport::{ChildCommand, ChildTransport},
     },
     seal::{KeyRing, SecretKey},

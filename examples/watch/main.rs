@@ -4,9 +4,9 @@
 
 #![allow(clippy::print_stdout, reason = "the program prints what happens")]
 
-use antiphon::client::{Client, SubscriptionEvent};
+use antiphon::client::{Client, events::SubscriptionEvent};
 use antiphon::server::{Ctx, NoArguments, Resource, Server, Tool};
-use antiphon::wire::{ResourceContents, SubscriptionFilter};
+use antiphon::wire::{SubscriptionFilter, content::ResourceContents};
 use antiphon::{Result, client::transport::memory, serve::stdio::serve_streams};
 use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering::Relaxed};
 

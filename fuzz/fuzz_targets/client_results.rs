@@ -11,7 +11,10 @@ use antiphon::{
             IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError, TransportErrorKind,
         },
     },
-    wire::{CreateMessageResult, ErrorCode, ErrorObject, ListRootsResult},
+    wire::{
+        ErrorCode, ErrorObject,
+        sampling::{CreateMessageResult, ListRootsResult},
+    },
 };
 use antiphon_fuzz::block_on;
 use futures_util::future::BoxFuture;

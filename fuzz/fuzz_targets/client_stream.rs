@@ -5,7 +5,7 @@
 
 use antiphon::{
     client::{Client, Mode, transport::StreamTransport},
-    wire::{Incoming, ListRootsResult, ProtocolVersion, RequestId, SubscriptionFilter},
+    wire::{ProtocolVersion, RequestId, SubscriptionFilter, messages::Incoming, sampling::ListRootsResult},
 };
 use antiphon_fuzz::{block_on, messages};
 use libfuzzer_sys::fuzz_target;

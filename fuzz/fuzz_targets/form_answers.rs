@@ -4,8 +4,11 @@
 #![no_main]
 
 use antiphon::{
-    server::{Answer, Ask, Caller, Ctx, InputRequired, InputResponse, NoArguments, Reply, Server, Tool},
-    wire::{FormSchema, SamplingMessage},
+    server::{
+        Answer, Ask, Caller, Ctx, NoArguments, Reply, Server, Tool,
+        asks::{InputRequired, InputResponse},
+    },
+    wire::{forms::FormSchema, sampling::SamplingMessage},
 };
 use antiphon_fuzz::{block_on, server};
 use jsonschema::Validator;
@@ -61,7 +64,7 @@ fn asks() -> Vec<Ask> {
         let schema: FormSchema = serde_json::from_value(schema.clone()).expect("a form");
         Ask::form(*key, "?", schema)
     };
-    let sample = antiphon::wire::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
+    let sample = antiphon::wire::sampling::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
     let others =
         [Ask::url("url", "?", "https://pay.example/"), Ask::sample("sample", sample), Ask::roots("roots")];
     FORMS.iter().map(form).chain(others).collect()
@@ -76,18 +79,18 @@ fn handle(ctx: &Ctx) -> Result<Reply<String>, antiphon::Error> {
     }
     *HANDLER_RAN.lock().expect("nothing panics") = true;
     for (ask, validator) in asks.iter().zip(&*VALIDATORS) {
-        match ctx.form::<Map<String, Value>>(ask)?.expect("every ask has an answer") {
+        match ctx.by_hand().form::<Map<String, Value>>(ask)?.expect("every ask has an answer") {
             Answer::Accept(form) => assert!(validator.is_valid(&Value::Object(form.clone())), "{form:?}"),
             Answer::Decline | Answer::Cancel => {}
         }
     }
     assert!(
-        ctx.url(&asks[2]).is_some()
-            && ctx.sampled(&asks[3]).is_some()
-            && ctx.listed_roots(&asks[4]).is_some()
+        ctx.by_hand().url(&asks[2]).is_some()
+            && ctx.by_hand().sampled(&asks[3]).is_some()
+            && ctx.by_hand().listed_roots(&asks[4]).is_some()
     );
-    assert_eq!(ctx.input_responses().len(), asks.len());
-    let forms = ctx.input_responses().filter(|(_, response)| matches!(response, InputResponse::Elicit(_)));
+    assert_eq!(ctx.by_hand().input_responses().len(), asks.len());
+    let forms = ctx.by_hand().input_responses().filter(|(_, response)| matches!(response, InputResponse::Elicit(_)));
     assert_eq!(forms.count(), 3);
     Ok(Reply::Complete("done".to_owned()))
 }

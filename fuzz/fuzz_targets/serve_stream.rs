@@ -6,7 +6,10 @@
 use antiphon::{
     serve::stdio::serve_streams,
     server::{Ask, Ctx, NoArguments, Reply, Server, Tool},
-    wire::{FormField, FormSchema, Incoming},
+    wire::{
+        forms::{FormField, FormSchema},
+        messages::Incoming,
+    },
 };
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +24,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     });
     let ask = Tool::new("ask", async |ctx: &Ctx, _: NoArguments| {
         let form = Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")]));
-        Ok::<_, antiphon::Error>(match ctx.form::<Map<String, Value>>(&form)? {
+        Ok::<_, antiphon::Error>(match ctx.by_hand().form::<Map<String, Value>>(&form)? {
             None => Reply::from(form),
             Some(answer) => Reply::Complete(Value::from(answer.accepted().unwrap_or_default()).to_string()),
         })

@@ -7,7 +7,10 @@
 use antiphon::{
     serve::http::{HttpOptions, HttpService, ReplyBody},
     server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema, Incoming},
+    wire::{
+        forms::{FormField, FormSchema},
+        messages::Incoming,
+    },
 };
 use antiphon_fuzz::{block_on, count_requests, messages, server};
 use antiphon_wire::sse::SseDecoder;
@@ -45,7 +48,7 @@ fn service() -> HttpService {
         let mut region = FormField::text("region");
         region.required = true;
         let form = Ask::form("region", "Which region?", FormSchema::new(vec![region]));
-        Ok::<_, antiphon::Error>(match ctx.form::<Map<String, Value>>(&form)? {
+        Ok::<_, antiphon::Error>(match ctx.by_hand().form::<Map<String, Value>>(&form)? {
             None => Reply::from(form),
             Some(Answer::Accept(form)) => {
                 assert!(form["region"].is_string(), "{form:?}");

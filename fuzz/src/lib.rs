@@ -4,7 +4,7 @@ use antiphon::{
     Clock,
     seal::{KeyRing, SecretKey},
     server::{Server, ServerBuilder},
-    wire::Incoming,
+    wire::messages::Incoming,
 };
 use serde_json::value::RawValue;
 use std::{

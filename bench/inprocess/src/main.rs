@@ -57,7 +57,7 @@ async fn large(_: &Ctx, args: Large) -> String {
 
 async fn by_hand(ctx: &Ctx, args: Provision) -> antiphon::Result<Reply<String>> {
     let ask = Ask::of::<Place>("region", "Which region should the database live in?");
-    Ok(match ctx.form::<Place>(&ask)? {
+    Ok(match ctx.by_hand().form::<Place>(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(place)) => {
             Reply::Complete(format!("Provisioned {:?} in {}.", args.name, place.region))

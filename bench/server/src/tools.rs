@@ -78,7 +78,7 @@ async fn provision(ctx: &Ctx, arguments: Database) -> Result<String> {
 /// The same question, returned as `InputRequired`.
 async fn provision_by_hand(ctx: &Ctx, arguments: Database) -> Result<Reply<String>> {
     let ask = Ask::of::<Region>("region", QUESTION);
-    Ok(match ctx.form::<Region>(&ask)? {
+    Ok(match ctx.by_hand().form::<Region>(&ask)? {
         None => ask.into(),
         Some(answer) => Reply::Complete(provisioned(&arguments.name, answer)),
     })

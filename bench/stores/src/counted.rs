@@ -1,8 +1,10 @@
 //! A store that counts the operations of a leg, and notes what the leg writes.
 
 use antiphon::store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreFuture,
-    StoreReach, Swept,
+    CallStore, StoreFuture,
+    calls::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreReach, Swept,
+    },
 };
 use std::{
     sync::{

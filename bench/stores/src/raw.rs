@@ -4,7 +4,10 @@ use crate::{
     counted::Sizes,
     level::{Level, Result},
 };
-use antiphon::store::{CallKey, CallStore, Claim, ClaimRequest, Fingerprint, Owner, RunnerId, StepRecord};
+use antiphon::store::{
+    CallStore,
+    calls::{CallKey, Claim, ClaimRequest, Fingerprint, Owner, RunnerId, StepRecord},
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of the next row.

@@ -2,7 +2,9 @@
 
 use crate::{engine::Engine, measured::Result};
 use antiphon::store::{
-    NewTask, Owner, RunnerId, TaskClaim, TaskKey, TaskLimits, TaskNext, TaskStore, TaskUpdate,
+    TaskLimits, TaskStore,
+    calls::{Owner, RunnerId},
+    tasks::{NewTask, TaskClaim, TaskKey, TaskNext, TaskUpdate},
 };
 use std::{
     sync::{

@@ -3,7 +3,7 @@
 //! The reasons are those of docs/errors.md. A server without reasons gets advice only if its connection failed.
 
 use antiphon::{
-    client::{ClientError, ClientErrorKind, PendingCall, RequestFault},
+    client::{ClientError, ClientErrorKind, PendingCall, calls::RequestFault},
     wire::ProtocolVersion,
 };
 

@@ -11,8 +11,9 @@ use crate::{
     sanitize,
 };
 use antiphon::wire::{
-    AskSupport, CreateMessageResult, ElicitRequest, FormSchema, InputRequest, InputRequests, ListRootsResult,
-    Root,
+    AskSupport, ElicitRequest, InputRequest, InputRequests,
+    forms::FormSchema,
+    sampling::{CreateMessageResult, ListRootsResult, Root},
 };
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -275,7 +276,7 @@ impl AnswerFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use antiphon::wire::FormField;
+    use antiphon::wire::forms::FormField;
     use serde_json::json;
 
     /// Asks a form with the field `f` for each key, and checks the answers. Returns the number of unused texts.

@@ -7,7 +7,7 @@
 //! `println!` would panic if the reader has closed the pipe, as `head` does, so this module ignores such errors.
 
 use crate::{failure::Failure, sanitize};
-use antiphon::wire::ForeignText;
+use antiphon::wire::text::ForeignText;
 use std::{
     io::{self, IsTerminal as _, Write as _},
     sync::atomic::{AtomicBool, Ordering},

@@ -10,7 +10,10 @@ use crate::{
     sanitize,
 };
 use antiphon::{
-    client::{Call, CallProgress, Client, ClientTask, Era, Finished, PendingCall, TaskForm},
+    client::{
+        Call, CallProgress, Client, Era, Finished, PendingCall,
+        tasks::{ClientTask, TaskForm},
+    },
     wire::{Action, ElicitRequest, ElicitResult, InputRequest},
 };
 use serde::Deserialize as _;

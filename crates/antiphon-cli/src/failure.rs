@@ -2,7 +2,9 @@
 
 use crate::advice::{self, Advice};
 use antiphon::{
-    client::{AskFault, ClientError, ClientErrorKind, PendingCall, RequestFault, TaskHandle},
+    client::{
+        ClientError, ClientErrorKind, PendingCall, asks::AskFault, calls::RequestFault, tasks::TaskHandle,
+    },
     wire::InputRequest,
 };
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The value of a form field, parsed from a text.
 
-use antiphon::wire::{Choice, FieldKind, FormField, FormSchema};
+use antiphon::wire::forms::{Choice, FieldKind, FormField, FormSchema};
 use serde_json::{Map, Number, Value};
 
 /// Parses the value of a field.

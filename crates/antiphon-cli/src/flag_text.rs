@@ -8,7 +8,7 @@
 //! not get the answer to the second one.
 
 use crate::{failure::Failure, field_value, sanitize};
-use antiphon::{client::consent::show_url, wire::FormSchema};
+use antiphon::{client::asks::consent::show_url, wire::forms::FormSchema};
 use serde_json::Value;
 
 /// A question, as the texts name it.
@@ -159,7 +159,7 @@ fn field(form: &FormSchema, prefix: &str, text: &str) -> Option<Result<FlagPart,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use antiphon::wire::FormField;
+    use antiphon::wire::forms::FormField;
     use serde_json::json;
 
     /// Reads a text for the second question of a call, whose form has the fields `f`, `f=g`, `n.m` and `who`.

@@ -2,7 +2,10 @@
 
 use crate::{console, sanitize};
 use antiphon::{
-    client::{ClientBuilder, LogEvent, ProgressEvent},
+    client::{
+        ClientBuilder,
+        events::{LogEvent, ProgressEvent},
+    },
     wire::LogLevel,
 };
 use serde_json::Value;

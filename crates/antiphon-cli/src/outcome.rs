@@ -2,8 +2,11 @@
 
 use crate::{console, failure::Exit, failure::Failure, features, sanitize, save::Saver};
 use antiphon::{
-    client::{Finished, PendingCall, TaskHandle},
-    wire::{BlobOrText, CallToolResult, ContentBlock, ResourceContents},
+    client::{Finished, PendingCall, tasks::TaskHandle},
+    wire::{
+        CallToolResult, ContentBlock,
+        content::{BlobOrText, ResourceContents},
+    },
 };
 use serde::Serialize;
 

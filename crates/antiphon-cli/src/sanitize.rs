@@ -1,7 +1,7 @@
 //! Texts of servers for a terminal, printed by [`ForeignText`]: a text must not move the cursor, change colours or the
 //! title, change the direction of other text, or show less than it has.
 
-use antiphon::wire::{ForeignText, escaped, is_escaped};
+use antiphon::wire::text::{ForeignText, escaped, is_escaped};
 
 /// Returns the text as one line.
 pub(crate) fn line(text: &str) -> String {

@@ -3,7 +3,7 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, Prompt, Reply},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ async fn briefing(ctx: &Ctx, args: Briefing) -> Result<Reply<String>> {
     let form = FormSchema::new(vec![FormField::text("audience")]);
     let ask = Ask::form("audience", "Who is the briefing for?", form);
     let topic = args.topic.as_deref().unwrap_or("the current state of the project");
-    Ok(Reply::Complete(match ctx.form(&ask)? {
+    Ok(Reply::Complete(match ctx.by_hand().form(&ask)? {
         None => return Ok(ask.into()),
         Some(Answer::Accept(Audience { audience })) => format!("Write a briefing on {topic} for {audience}."),
         Some(Answer::Decline) => "There is no briefing to write: the question was declined.".into(),

@@ -3,7 +3,10 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, Reply, ResourceTemplate},
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use serde::Deserialize;
 
@@ -28,7 +31,7 @@ pub(super) fn template() -> ResourceTemplate {
 async fn report(ctx: &Ctx, Report { id }: Report) -> Result<Reply<ResourceContents>> {
     let form = FormSchema::new(vec![FormField::text("audience")]);
     let ask = Ask::form("audience", format!("Who will read report {id}?"), form);
-    let text = match ctx.form(&ask)? {
+    let text = match ctx.by_hand().form(&ask)? {
         None => return Ok(ask.into()),
         Some(Answer::Accept(Audience { audience })) => format!("Report {id}, for {audience}: all is well."),
         Some(Answer::Decline) => format!("Report {id} was not written: the question was declined."),

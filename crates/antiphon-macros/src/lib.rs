@@ -200,7 +200,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 ///
 /// # Result
 ///
-/// The result is any `antiphon::server::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`,
+/// The result is any `antiphon::server::offers::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`,
 /// content blocks or `CallToolResult`; any of these in `Reply<..>`, to ask by hand, or in `Result<.., E>`, where `E`
 /// converts to `antiphon::Error`. With `Json<T>`, also inside of the others, the tool has the output schema of `T`.
 #[proc_macro_attribute]
@@ -248,7 +248,7 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// `{name}`; other expressions of RFC 6570, such as `{+path}` and `{?query}`, do not compile.
 ///
 /// ```
-/// use antiphon::{resource, server::Server, wire::ResourceContents};
+/// use antiphon::{resource, server::Server, wire::content::ResourceContents};
 ///
 /// /// The settings of the application.
 /// #[resource("config://app", mime_type = "application/json")]
@@ -290,7 +290,7 @@ pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Defines the tools, prompts and resources of a type from its methods, which share one value.
 ///
 /// ```
-/// use antiphon::{server, server::Server, wire::ResourceContents};
+/// use antiphon::{server, server::Server, wire::content::ResourceContents};
 /// use std::{collections::BTreeMap, sync::Mutex};
 ///
 /// #[derive(Default)]

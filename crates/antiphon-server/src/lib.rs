@@ -49,7 +49,8 @@ pub use call::{
     InputResponse, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Retry, Roots, Sample, Scope, Spawned,
     Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
     ask::{Ask, InputRequired, Reply},
-    ctx::{Answer, Ctx, Unverified},
+    by_hand::{ByHand, Unverified},
+    ctx::{Answer, Ctx},
     handler::{Handler, WithState, with_state},
     outcome::{HandlerOutcome, IntoOutcome, Json},
 };

@@ -32,13 +32,9 @@
 #[cfg(feature = "postgres")]
 pub use antiphon_store::PostgresTransaction;
 pub use antiphon_store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Conclusion, Conflict, Fence, Fingerprint,
-    LegControl, MAX_STEP_NAME, MAX_VALUE, ManualStoreClock, MemoryLimits, MemoryStore, MemoryTasks, Micros,
-    NewTask, Owner, Predecessor, RunnerId, StepAttempt, StepEvent, StepRecord, StoreClock, StoreError,
-    StoreErrorKind, StoreFuture, StoreIdentity, StoreReach, Swept, TaskAction, TaskClaim, TaskCreated,
-    TaskDecision, TaskEngine, TaskFence, TaskFuture, TaskKey, TaskLimits, TaskListener, TaskMessage,
-    TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate, Transact,
-    Transacted, TransactionStore, Unknown, Written,
+    CallStore, ManualStoreClock, MemoryLimits, MemoryStore, MemoryTasks, StoreClock, StoreError,
+    StoreErrorKind, StoreFuture, StoreIdentity, TaskEngine, TaskLimits, TaskStore, Transact,
+    TransactionStore,
 };
 #[cfg(feature = "postgres")]
 pub use antiphon_store::{PostgresOptions, PostgresStore, tokio_postgres};
@@ -46,3 +42,21 @@ pub use antiphon_store::{PostgresOptions, PostgresStore, tokio_postgres};
 pub use antiphon_store::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use antiphon_store::{SqliteOptions, SqliteStore, rusqlite};
+
+/// Rows of calls: for stores of your own.
+pub mod calls {
+    pub use antiphon_store::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Conclusion, Conflict, Fence, Fingerprint,
+        MAX_STEP_NAME, MAX_VALUE, Micros, Owner, Predecessor, RunnerId, StepAttempt, StepEvent, StepRecord,
+        StoreReach, Swept, Transacted, Unknown, Written,
+    };
+}
+
+/// Rows and programs of tasks: for stores and engines of your own.
+pub mod tasks {
+    pub use antiphon_store::{
+        LegControl, NewTask, TaskAction, TaskClaim, TaskCreated, TaskDecision, TaskFence, TaskFuture,
+        TaskKey, TaskListener, TaskMessage, TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskSummary,
+        TaskUpdate,
+    };
+}

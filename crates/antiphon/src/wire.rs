@@ -1,35 +1,55 @@
 //! The types of the protocol that the signatures of this crate need. Codecs, framings and the remaining types are in the
 //! crate `antiphon-wire`, for bridges and tools of your own.
-//!
-//! | for | types |
-//! |---|---|
-//! | tools | [`Tool`], [`ToolAnnotations`], [`JsonSchema`], [`CallToolResult`], [`ListToolsResult`] |
-//! | prompts | [`Prompt`], [`PromptArgument`], [`PromptMessage`], [`GetPromptResult`], [`ListPromptsResult`] |
-//! | resources | [`Resource`], [`ResourceTemplate`], [`ResourceContents`], [`ReadResourceResult`], lists of both |
-//! | content | [`ContentBlock`] and its kinds, [`Annotations`], [`Role`], [`Meta`], [`Icon`] |
-//! | questions | [`FormSchema`], [`FormField`], [`ElicitRequest`], [`CreateMessageParams`], [`InputRequests`], .. |
-//! | answers | [`ElicitResult`], [`CreateMessageResult`], [`ListRootsResult`], [`InputResponses`] |
-//! | a client and a server | [`AskSupport`], [`ProtocolVersion`], [`Implementation`], [`DiscoverResult`], capabilities |
-//! | completions, logs, subscriptions, caches | [`CompletionReference`], [`LogLevel`], [`SubscriptionFilter`], [`Ttl`], .. |
-//! | tasks | [`DetailedTask`], [`Task`], [`TaskStatus`], [`TaskDetail`], [`TaskSupport`], [`TasksCapability`] |
-//! | errors | [`ErrorObject`], [`ErrorCode`], [`OutcomeFault`], [`NeitherAskNorState`] |
-//! | text of a peer in a log, an error, a terminal | [`ForeignText`], [`escaped`], [`is_escaped`], [`secret_in`] |
-//! | transports of your own | [`Incoming`], [`Request`], [`Response`], [`Notification`], [`RequestId`], [`ParamHeaders`] |
 
 pub use antiphon_wire::{
-    Action, Annotations, AskKind, AskSupport, AudioContent, BlobOrText, CacheScope, CallToolResult, Choice,
-    ClientCapabilities, CompleteResult, Completion, CompletionContext, CompletionReference, ContentBlock,
-    CreateMessageParams, CreateMessageResult, DetailedTask, DiscoverResult, ElicitRequest, ElicitResult,
-    EmbeddedResource, ErrorCode, ErrorObject, FieldFault, FieldKind, ForeignText, FormField, FormSchema,
-    GetPromptResult, Icon, IconTheme, ImageContent, Implementation, Incoming, InputRequest, InputRequests,
-    InputRequiredResult, InputResponses, JsonSchema, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListRootsResult, ListToolsResult, LogLevel, Meta, ModelHint, ModelPreferences,
-    NeitherAskNorState, Notification, OutcomeFault, ProgressToken, Prompt, PromptArgument, PromptMessage,
-    ProtocolVersion, ReadResourceResult, Request, RequestId, Resource, ResourceContents, ResourceLink,
-    ResourceTemplate, Response, Role, Root, SamplingBlock, SamplingContent, SamplingMessage,
-    ServerCapabilities, SubscriptionFilter, Task, TaskDetail, TaskStatus, TaskSupport, TasksCapability,
-    TextContent, TextFormat, Tool, ToolAnnotations, ToolChoice, ToolResultContent, ToolUseContent, Ttl,
-    UnknownAsk, Unreadable, escaped,
-    header::params::{ParamHeader, ParamHeaderFault, ParamHeaders},
-    is_escaped, secret_in,
+    Action, Annotations, AskKind, AskSupport, CacheScope, CallToolResult, ClientCapabilities, CompleteResult,
+    ContentBlock, DiscoverResult, ElicitRequest, ElicitResult, ErrorCode, ErrorObject, GetPromptResult, Icon,
+    Implementation, InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonSchema,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LogLevel, Meta,
+    ProgressToken, Prompt, ProtocolVersion, ReadResourceResult, RequestId, Resource, ResourceTemplate, Role,
+    ServerCapabilities, SubscriptionFilter, Task, TaskStatus, Tool, ToolAnnotations, Ttl,
 };
+
+/// The kinds of content, the contents of resources, and the parts of prompts.
+pub mod content {
+    pub use antiphon_wire::{
+        AudioContent, BlobOrText, EmbeddedResource, IconTheme, ImageContent, PromptArgument, PromptMessage,
+        ResourceContents, ResourceLink, TextContent, ToolResultContent, ToolUseContent,
+    };
+}
+
+/// The schema of a form, and what is wrong with an answer.
+pub mod forms {
+    pub use antiphon_wire::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat, secret_in};
+}
+
+/// Sampling requests and roots: questions that an agent answers.
+pub mod sampling {
+    pub use antiphon_wire::{
+        CreateMessageParams, CreateMessageResult, ListRootsResult, ModelHint, ModelPreferences, Root,
+        SamplingBlock, SamplingContent, SamplingMessage, ToolChoice,
+    };
+}
+
+/// The states of a task in detail.
+pub mod tasks {
+    pub use antiphon_wire::{DetailedTask, TaskDetail, TaskSupport, TasksCapability};
+}
+
+/// Completion of arguments.
+pub mod completion {
+    pub use antiphon_wire::{Completion, CompletionContext, CompletionReference};
+}
+
+/// The text of a peer in a log, an error, a terminal.
+pub mod text {
+    pub use antiphon_wire::{ForeignText, escaped, is_escaped};
+}
+
+/// Messages of JSON-RPC and their headers, and what does not decode: for transports of your own.
+pub mod messages {
+    pub use antiphon_wire::{
+        Incoming, NeitherAskNorState, Notification, OutcomeFault, Request, Response, UnknownAsk, Unreadable,
+        header::params::{ParamHeader, ParamHeaderFault, ParamHeaders},
+    };
+}

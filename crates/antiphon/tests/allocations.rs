@@ -6,7 +6,7 @@ mod common;
 
 use antiphon::{
     Form, Result,
-    server::{Answer, Ask, Caller, Ctx, ReplayCheck, Reply, Server, Tool},
+    server::{Answer, Ask, Caller, Ctx, Reply, Server, Tool, operations::ReplayCheck},
 };
 use common::tool_call::*;
 use common::*;
@@ -42,7 +42,7 @@ async fn by_await(ctx: &Ctx, args: Text) -> Result<String> {
 
 async fn by_hand(ctx: &Ctx, args: Text) -> Result<Reply<String>> {
     let ask = Ask::of::<Place>("region", "Which region should the database live in?");
-    Ok(match ctx.form(&ask)? {
+    Ok(match ctx.by_hand().form(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(Place { region })) => {
             Reply::Complete(format!("Provisioned {:?} in {region}.", args.text))

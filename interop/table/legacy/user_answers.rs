@@ -5,8 +5,12 @@ use crate::{
     table::{Answer, Case},
 };
 use antiphon::{
-    client::{CallbackError, Client, ClientBuilder, ElicitAsk},
-    wire::{CreateMessageResult, ElicitResult, FieldKind, ListRootsResult, Root},
+    client::{CallbackError, Client, ClientBuilder, asks::ElicitAsk},
+    wire::{
+        ElicitResult,
+        forms::FieldKind,
+        sampling::{CreateMessageResult, ListRootsResult, Root},
+    },
 };
 use serde_json::{Map, Value};
 use std::time::Duration;

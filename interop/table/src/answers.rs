@@ -2,8 +2,12 @@
 
 use crate::table::Case;
 use antiphon::{
-    client::{CallbackError, Client, ElicitAsk, FormAsk, RoundDecision, transport::Transport},
-    wire::{CreateMessageResult, ElicitResult, FieldKind, FormField, ListRootsResult, Root},
+    client::{CallbackError, Client, FormAsk, RoundDecision, asks::ElicitAsk, transport::Transport},
+    wire::{
+        ElicitResult,
+        forms::{FieldKind, FormField},
+        sampling::{CreateMessageResult, ListRootsResult, Root},
+    },
 };
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};

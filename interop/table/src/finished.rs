@@ -1,6 +1,6 @@
 //! Accessors of a finished call of any kind.
 
-use antiphon::{client::Finished, wire::ResourceContents};
+use antiphon::{client::Finished, wire::content::ResourceContents};
 
 /// True for a tool error.
 pub(crate) fn is_tool_error(finished: &Finished) -> bool {

@@ -12,7 +12,7 @@ mod table;
 mod target;
 
 use antiphon::{
-    client::{AskFault, Call, Client, ClientError, ClientErrorKind, Finished, transport::Transport},
+    client::{Call, Client, ClientError, ClientErrorKind, Finished, asks::AskFault, transport::Transport},
     wire::ProtocolVersion,
 };
 use error::AnyError;

@@ -6,8 +6,11 @@ use crate::{
     peer::{Peer, builder, call_text},
 };
 use antiphon::{
-    client::{Call, Client, ClientErrorKind, RequestFault},
-    wire::{CompletionContext, CompletionReference, LogLevel},
+    client::{Call, Client, ClientErrorKind, calls::RequestFault},
+    wire::{
+        LogLevel,
+        completion::{CompletionContext, CompletionReference},
+    },
 };
 use serde_json::{Value, json};
 use std::{

@@ -7,8 +7,11 @@ use crate::{
     peer::{Peer, call_text},
 };
 use antiphon::{
-    client::{Client, ReconnectPolicy, Subscription, SubscriptionEvent as Event},
-    wire::{ResourceContents, SubscriptionFilter},
+    client::{
+        Client, Subscription,
+        events::{ReconnectPolicy, SubscriptionEvent as Event},
+    },
+    wire::{SubscriptionFilter, content::ResourceContents},
 };
 use serde_json::json;
 use tokio::time::{sleep, timeout};

@@ -8,9 +8,14 @@ use crate::{
 };
 use antiphon::{
     client::{
-        Call, CallProgress, Client, ClientError, ClientTask, Subscription, SubscriptionEvent, TaskHandle,
+        Call, CallProgress, Client, ClientError, Subscription,
+        events::SubscriptionEvent,
+        tasks::{ClientTask, TaskHandle},
     },
-    wire::{CallToolResult, DetailedTask, SubscriptionFilter, TaskDetail, TaskStatus},
+    wire::{
+        CallToolResult, SubscriptionFilter, TaskStatus,
+        tasks::{DetailedTask, TaskDetail},
+    },
 };
 use serde_json::json;
 use tokio::time::{sleep, timeout};

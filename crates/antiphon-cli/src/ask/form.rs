@@ -4,7 +4,10 @@
 
 use super::prompt::{self, PromptResult};
 use crate::{console, failure::Failure, field_value, sanitize};
-use antiphon::wire::{Choice, ElicitResult, FieldKind, FormField, FormSchema};
+use antiphon::wire::{
+    ElicitResult,
+    forms::{Choice, FieldKind, FormField, FormSchema},
+};
 use serde_json::{Map, Value};
 
 /// The maximum length of a label and of its description, in characters, because prompts are drawn again at every key.

@@ -22,8 +22,11 @@ use crate::{
     sanitize,
 };
 use antiphon::{
-    client::{ElicitAsk, PendingCall, consent::form_warnings},
-    wire::{ElicitRequest, ElicitResult, FormSchema, InputRequest},
+    client::{
+        PendingCall,
+        asks::{ElicitAsk, consent::form_warnings},
+    },
+    wire::{ElicitRequest, ElicitResult, InputRequest, forms::FormSchema},
 };
 
 /// The reason why a round has no complete answers.

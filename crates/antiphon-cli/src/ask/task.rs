@@ -3,7 +3,7 @@
 use super::{AnswerResult, MissingAnswer, Question, answer, missing};
 use crate::{answer_flags::AnswerFlags, failure::Failure, sanitize};
 use antiphon::{
-    client::ClientTask,
+    client::tasks::ClientTask,
     wire::{InputRequest, InputRequests, InputResponses},
 };
 use serde::Serialize;

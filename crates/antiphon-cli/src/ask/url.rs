@@ -7,7 +7,7 @@
 use super::prompt::{self, PromptResult};
 use crate::{console, failure::Failure, sanitize};
 use antiphon::{
-    client::consent::{UrlConsent, show_url},
+    client::asks::consent::{UrlConsent, show_url},
     wire::ElicitResult,
 };
 

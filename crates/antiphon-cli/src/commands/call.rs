@@ -14,7 +14,7 @@ use crate::{
     session_questions,
     target::Target,
 };
-use antiphon::client::{Call, Client, ClientBuilder, PendingCall, TaskForm};
+use antiphon::client::{Call, Client, ClientBuilder, PendingCall, tasks::TaskForm};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path, time::Duration};

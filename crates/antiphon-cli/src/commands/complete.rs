@@ -7,7 +7,7 @@ use crate::{
     failure::{Exit, Failure},
     outcome, sanitize,
 };
-use antiphon::wire::{Completion, CompletionContext, CompletionReference};
+use antiphon::wire::completion::{Completion, CompletionContext, CompletionReference};
 
 pub(super) async fn complete(args: CompleteArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
     let CompleteArgs { of, name, argument: (argument, value), known, json, target } = args;

@@ -8,8 +8,11 @@ use crate::{
     sanitize,
 };
 use antiphon::{
-    client::{ReconnectPolicy, Subscription, SubscriptionEvent as Event},
-    wire::{DetailedTask, SubscriptionFilter},
+    client::{
+        Subscription,
+        events::{ReconnectPolicy, SubscriptionEvent as Event},
+    },
+    wire::{SubscriptionFilter, tasks::DetailedTask},
 };
 use serde::Serialize;
 

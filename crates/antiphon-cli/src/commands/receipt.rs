@@ -8,7 +8,7 @@ use crate::{
 };
 use antiphon::{
     seal::utc,
-    server::{Receipt, ReceiptEntry, ReceiptError, ReceiptPerson},
+    server::receipts::{Receipt, ReceiptEntry, ReceiptError, ReceiptPerson},
 };
 use serde_json::Value;
 use std::{fs, io, path::Path};

@@ -1,7 +1,10 @@
 //! The keys of a running server: the file is read again when it changes, and at SIGHUP.
 
 use crate::{console, sanitize};
-use antiphon::server::{KeyFileWatch, KeysError, Server};
+use antiphon::server::{
+    Server,
+    operations::{KeyFileWatch, KeysError},
+};
 use std::{
     error::Error as _,
     path::{Path, PathBuf},

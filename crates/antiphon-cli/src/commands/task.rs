@@ -16,8 +16,14 @@ use crate::{
     target::Target,
 };
 use antiphon::{
-    client::{Client, ClientTask, TaskHandle},
-    wire::{CallToolResult, DetailedTask, TaskDetail},
+    client::{
+        Client,
+        tasks::{ClientTask, TaskHandle},
+    },
+    wire::{
+        CallToolResult,
+        tasks::{DetailedTask, TaskDetail},
+    },
 };
 use serde::Deserialize;
 use serde_json::json;

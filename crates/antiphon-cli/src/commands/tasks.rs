@@ -6,7 +6,7 @@ use crate::{
     failure::{Exit, Failure},
     sanitize, store_file,
 };
-use antiphon::store::{TaskState, TaskSummary};
+use antiphon::store::tasks::{TaskState, TaskSummary};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use crate::support::{
 };
 use antiphon::{
     server::{Ctx, NoArguments, Resource, Server as McpServer, Tool},
-    wire::{ContentBlock, ResourceContents},
+    wire::{ContentBlock, content::ResourceContents},
 };
 use serde_json::{Value, json};
 use std::{

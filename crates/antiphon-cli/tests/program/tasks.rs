@@ -2,8 +2,9 @@
 
 use crate::support::{Run, Scratch, run};
 use antiphon::store::{
-    CallStore as _, Micros, NewTask, Owner, RunnerId, SqliteOptions, SqliteStore, StoreClock, TaskClaim,
-    TaskKey, TaskLimits, TaskNext, TaskUpdate,
+    CallStore as _, SqliteOptions, SqliteStore, StoreClock, TaskLimits,
+    calls::{Micros, Owner, RunnerId},
+    tasks::{NewTask, TaskClaim, TaskKey, TaskNext, TaskUpdate},
 };
 use serde_json::{Value, json};
 use std::{

@@ -47,7 +47,7 @@ use tokio::time::{Instant, Sleep, sleep};
 /// subscription.
 ///
 /// ```
-/// use antiphon::{client::{Client, ClientError, SubscriptionEvent}, wire::SubscriptionFilter};
+/// use antiphon::{client::{Client, ClientError, events::SubscriptionEvent}, wire::SubscriptionFilter};
 ///
 /// async fn follow(client: &Client) -> Result<(), ClientError> {
 ///     let mut changes = client.listen(SubscriptionFilter::new().tools().resource("file:///project/config.json"));

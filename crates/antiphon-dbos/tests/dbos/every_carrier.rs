@@ -11,7 +11,8 @@ use self::examples::{Example, Reaction, Target, User, examples};
 use crate::{LIMIT, antiphon_program::antiphon, connect, folder::Folder, postgres_server};
 use antiphon::{
     client::{
-        Client, ClientError, Era, Mode, TaskForm,
+        Client, ClientError, Era, Mode,
+        tasks::TaskForm,
         transport::{ChildCommand, ChildTransport, HttpTransport, Transport, memory},
     },
     serve::{
@@ -21,8 +22,9 @@ use antiphon::{
     server::{Server, ServerBuilder, TaskMode, TaskOptions, test_hooks::with_task_mode},
     store::{PostgresOptions, SqliteOptions, SqliteStore},
     wire::{
-        CallToolResult, CreateMessageResult, ElicitResult, ListRootsResult, ProtocolVersion,
-        ResourceContents, Root,
+        CallToolResult, ElicitResult, ProtocolVersion,
+        content::ResourceContents,
+        sampling::{CreateMessageResult, ListRootsResult, Root},
     },
 };
 use antiphon_dbos::{DbosOptions, DbosTasks};

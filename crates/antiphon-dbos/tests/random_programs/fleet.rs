@@ -12,7 +12,9 @@ use crate::{
 };
 use antiphon::{
     seal::{KeyRing, SecretKey},
-    server::{Caller, ClaimOptions, Ctx, Limits, ReplayCheck, Server, TaskMode, TaskOptions, Tool},
+    server::{
+        Caller, ClaimOptions, Ctx, Limits, Server, TaskMode, TaskOptions, Tool, operations::ReplayCheck,
+    },
     store::{PostgresOptions, PostgresStore},
     wire::AskSupport,
 };

@@ -5,7 +5,7 @@
 
 use super::records::SharedRecords;
 use crate::user::User;
-use antiphon::server::{Server, UrlRef};
+use antiphon::server::{Server, asks::UrlRef};
 use http_body_util::Full;
 use hyper::{
     Method, Response, StatusCode,

@@ -2,7 +2,7 @@
 //!
 //! Sampling and roots are deprecated in 2026-07-28: new tools call a model provider themselves, and take directories as arguments.
 
-use antiphon::{Form, Result, server::Ctx, tool, wire::SamplingMessage};
+use antiphon::{Form, Result, server::Ctx, tool, wire::sampling::SamplingMessage};
 use serde::Deserialize;
 
 /// The form for the person.

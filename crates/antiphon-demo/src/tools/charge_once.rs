@@ -3,7 +3,7 @@
 use crate::backend::{Backend, Operation};
 use antiphon::{
     Error, Form, Result,
-    server::{Answer, Attempt, Ctx, State},
+    server::{Answer, Ctx, State, steps::Attempt},
     tool,
 };
 use serde::Deserialize;

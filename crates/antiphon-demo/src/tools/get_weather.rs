@@ -5,7 +5,7 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, Reply, Tool},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub(crate) fn tool() -> Tool {
 async fn get_weather(ctx: &Ctx, args: GetWeather) -> Result<Reply<String>> {
     let form = FormSchema::new(vec![FormField::text("name")]);
     let ask = Ask::form("github_login", "Please provide your GitHub username", form);
-    let answer: Option<Answer<Map<String, Value>>> = ctx.form(&ask)?;
+    let answer: Option<Answer<Map<String, Value>>> = ctx.by_hand().form(&ask)?;
     Ok(Reply::Complete(match answer {
         None => return Ok(ask.into()),
         // A weather service would get the user name. The weather of this demo is the same everywhere.

@@ -5,7 +5,7 @@ use antiphon::{
     Error, Result,
     server::{Ctx, State},
     tool,
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::Deserialize;
 

@@ -123,7 +123,7 @@ fn versions(settings: &mut Settings) -> Result<TokenStream> {
             }
         };
         let choice = format_ident!("{choice}");
-        setters.extend(quote! { .on_version(::antiphon::server::OnVersion::#choice) });
+        setters.extend(quote! { .on_version(::antiphon::server::flow::OnVersion::#choice) });
     }
     setters.extend(migration(settings, keeps)?);
     for flag in ["single_use", "write_ahead", "rerun_after_crash"] {
@@ -167,5 +167,5 @@ fn migration(settings: &mut Settings, keeps: bool) -> Result<TokenStream> {
     if changes.is_empty() {
         return Ok(changes);
     }
-    Ok(quote! { .migrate(::antiphon::server::Migration::new() #changes) })
+    Ok(quote! { .migrate(::antiphon::server::flow::Migration::new() #changes) })
 }

@@ -72,12 +72,12 @@ fn text(attributes: &mut Attributes) -> Result<TokenStream> {
     let default = option(default.map(|(text, _)| string(&text)));
     let format = option(known.map(|(_, variant)| {
         let variant = Ident::new(variant, Span::call_site());
-        quote! { ::antiphon::wire::TextFormat::#variant }
+        quote! { ::antiphon::wire::forms::TextFormat::#variant }
     }));
     let least = option(least.map(|count| quote! { #count }));
     let most = option(most.map(|count| quote! { #count }));
     Ok(quote! {
-        ::antiphon::wire::FieldKind::Text { min_length: #least, max_length: #most, format: #format, default: #default }
+        ::antiphon::wire::forms::FieldKind::Text { min_length: #least, max_length: #most, format: #format, default: #default }
     })
 }
 
@@ -150,7 +150,7 @@ fn number(
     let most = Number::expand(number(most).or(type_bounds.1.map(Number::Whole)));
     let default = Number::expand(number(default));
     Ok(quote! {
-        ::antiphon::wire::FieldKind::Number { integer: #integer, minimum: #least, maximum: #most, default: #default }
+        ::antiphon::wire::forms::FieldKind::Number { integer: #integer, minimum: #least, maximum: #most, default: #default }
     })
 }
 
@@ -193,7 +193,7 @@ fn boolean(attributes: &mut Attributes) -> Result<TokenStream> {
         }
     };
     let default = option(default);
-    Ok(quote! { ::antiphon::wire::FieldKind::Boolean { default: #default } })
+    Ok(quote! { ::antiphon::wire::forms::FieldKind::Boolean { default: #default } })
 }
 
 fn choices(ty: &Type) -> TokenStream {
@@ -224,7 +224,7 @@ fn one(attributes: &mut Attributes, ty: &Type) -> Result<FieldCode> {
     };
     let checks = default.iter().map(|(value, span)| among_choices(ty, value, *span)).collect();
     let (choices, default) = (choices(ty), option(default.map(|(text, _)| string(&text))));
-    let tokens = quote! { ::antiphon::wire::FieldKind::One { choices: #choices, default: #default } };
+    let tokens = quote! { ::antiphon::wire::forms::FieldKind::One { choices: #choices, default: #default } };
     Ok(FieldCode { tokens, checks })
 }
 
@@ -259,7 +259,7 @@ fn many(attributes: &mut Attributes, ty: &Type) -> Result<FieldCode> {
     let least = option(least.map(|count| quote! { #count }));
     let most = option(most.map(|count| quote! { #count }));
     let tokens = quote! {
-        ::antiphon::wire::FieldKind::Many { choices: #choices, min_items: #least, max_items: #most, default: #default }
+        ::antiphon::wire::forms::FieldKind::Many { choices: #choices, min_items: #least, max_items: #most, default: #default }
     };
     Ok(FieldCode { tokens, checks })
 }

@@ -67,10 +67,10 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
                 ::std::borrow::Cow::Borrowed(#key)
             }
 
-            fn schema() -> ::antiphon::wire::FormSchema {
-                static SCHEMA: ::std::sync::OnceLock<::antiphon::wire::FormSchema> = ::std::sync::OnceLock::new();
+            fn schema() -> ::antiphon::wire::forms::FormSchema {
+                static SCHEMA: ::std::sync::OnceLock<::antiphon::wire::forms::FormSchema> = ::std::sync::OnceLock::new();
                 SCHEMA
-                    .get_or_init(|| ::antiphon::wire::FormSchema::new(::std::vec![#(#expanded),*]) #(#permitted)*)
+                    .get_or_init(|| ::antiphon::wire::forms::FormSchema::new(::std::vec![#(#expanded),*]) #(#permitted)*)
                     .clone()
             }
         }

@@ -9,7 +9,7 @@ use std::fmt;
 ///
 /// ```
 /// use antiphon::server::Ask;
-/// use antiphon::wire::{FormField, FormSchema};
+/// use antiphon::wire::forms::{FormField, FormSchema};
 ///
 /// let ask = Ask::form(
 ///     "region",
@@ -35,7 +35,7 @@ impl Ask {
         Self::new(key, InputRequest::Elicit(request))
     }
 
-    /// Asks the person to fill in the form of a type. The answer is read with [`Ctx::form`](crate::Ctx::form), as that
+    /// Asks the person to fill in the form of a type. The answer is read with [`ByHand::form`](crate::ByHand::form), as that
     /// type. A `String`, a `bool` or a number is a form of [one field](crate::OneField).
     ///
     /// ```
@@ -149,14 +149,14 @@ impl InputRequired {
         self
     }
 
-    /// Sets the state, which the next leg reads with [`Ctx::state`](crate::Ctx::state).
+    /// Sets the state, which the next leg reads with [`ByHand::state`](crate::ByHand::state).
     #[must_use]
     pub fn with_state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self
     }
 
-    /// Sets the state as JSON, which the next leg reads with [`Ctx::state_as`](crate::Ctx::state_as).
+    /// Sets the state as JSON, which the next leg reads with [`ByHand::state_as`](crate::ByHand::state_as).
     ///
     /// # Errors
     /// If the state cannot be written as JSON.

@@ -1,9 +1,7 @@
-//! The context of a handler: the answers of this leg, the state of the last leg, and the caller.
+//! The context of a handler: the call, its caller and its client.
 
 use crate::{
-    call::{self, InputResponse, LegRuntime, ask::Ask, emit::Emitter},
-    errors::error::Error,
-    form,
+    call::{LegRuntime, emit::Emitter},
     identity::bearer::Bearer,
     receipt::ReceiptRequest,
     request::{
@@ -15,12 +13,8 @@ use crate::{
 };
 use antiphon_engine::AnsweredAsk;
 use antiphon_seal::{CallId, Principal};
-use antiphon_wire::{
-    Action, AskSupport, CreateMessageResult, ElicitResult, Implementation, InputResponses, ListRootsResult,
-    ProtocolVersion,
-};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, value::RawValue};
+use antiphon_wire::{AskSupport, Implementation, InputResponses, ProtocolVersion};
+use serde_json::value::RawValue;
 use std::{fmt, sync::Arc, time::Duration};
 
 /// The context of one leg. It lets a handler ask, run steps and notify.
@@ -34,6 +28,7 @@ use std::{fmt, sync::Arc, time::Duration};
 /// | several at once | [`join_all`](Self::join_all), [`select`](Self::select), [`scope`](Self::scope), [`spawn`](Self::spawn) |
 /// | the same on every leg | [`now`](Self::now), [`random_u64`](Self::random_u64), [`can_ask`](Self::can_ask) |
 /// | end a leg early | [`checkpoint`](Self::checkpoint) |
+/// | read the answers to returned questions | [`by_hand`](Self::by_hand) |
 /// | go on while nobody is connected | [`into_task`](Self::into_task) |
 /// | notify the client | [`report_progress`](Self::report_progress), [`log`](Self::log) |
 ///
@@ -117,34 +112,9 @@ impl<T> Answer<T> {
     }
 }
 
-/// Answers that no opened state asked for. Anyone can send them, so a handler must call a method to use them.
-pub struct Unverified<T>(T);
-
-impl<T> Unverified<T> {
-    /// Returns the answers without verification: it is not checked that they were asked for, or that their content
-    /// fits.
-    pub fn trust_without_verification(self) -> T {
-        self.0
-    }
-}
-
-impl<T> fmt::Debug for Unverified<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unverified(..)")
-    }
-}
-
 impl Ctx {
     pub(crate) fn new(leg: Arc<LegContext>) -> Self {
         Self { leg, scope: Box::default() }
-    }
-
-    fn answered(&self) -> &[AnsweredAsk] {
-        self.leg.later.as_ref().map_or(&[], |later| &later.answered)
-    }
-
-    fn state_text(&self) -> Option<&str> {
-        self.leg.later.as_ref()?.state.as_deref()
     }
 
     /// Returns a context with this prefix for every key.
@@ -188,94 +158,6 @@ impl Ctx {
     /// Returns the protocol version that the client uses.
     pub fn protocol_version(&self) -> &ProtocolVersion {
         &self.leg.version
-    }
-
-    /// Returns the person's answer to exactly this form, decoded; `None` if the form was not asked. The answer is there on each leg until
-    /// the handler returns questions or state again.
-    ///
-    /// If the wording of a question has changed since it was asked, it has no answer: ask it again.
-    ///
-    /// # Errors
-    /// If the content fits the form's schema but does not decode into `T`.
-    pub fn form<T: DeserializeOwned>(&self, ask: &Ask) -> Result<Option<Answer<T>>, Error> {
-        self.elicited(ask).map(|result| decoded(ask, result)).transpose()
-    }
-
-    /// Returns the person's answer to exactly this URL; `None` if the URL was not asked in the last leg. Accepted means
-    /// that the person agreed to open it. [`elicit_url`](Self::elicit_url) can wait until they have finished, and lets
-    /// the page verify who they are.
-    pub fn url(&self, ask: &Ask) -> Option<Answer<()>> {
-        Some(match self.elicited(ask)?.action {
-            Action::Accept => Answer::Accept(()),
-            Action::Decline => Answer::Decline,
-            Action::Cancel => Answer::Cancel,
-        })
-    }
-
-    /// Returns the model's message for exactly this ask; `None` if it was not asked in the last leg.
-    pub fn sampled(&self, ask: &Ask) -> Option<&CreateMessageResult> {
-        match self.answer_to(ask)? {
-            AnsweredAsk { response: InputResponse::Sampling(result), .. } => Some(result),
-            _ => None,
-        }
-    }
-
-    /// Returns the client's roots; `None` if they were not requested in the last leg.
-    pub fn listed_roots(&self, ask: &Ask) -> Option<&ListRootsResult> {
-        match self.answer_to(ask)? {
-            AnsweredAsk { response: InputResponse::Roots(result), .. } => Some(result),
-            _ => None,
-        }
-    }
-
-    /// Returns every answer of this leg with its key. Each answer was requested by the opened state, fits its question,
-    /// and is decoded.
-    pub fn input_responses(&self) -> impl ExactSizeIterator<Item = (&str, &InputResponse)> {
-        let counts = |answered: &&AnsweredAsk| self.leg_runtime().with(|leg| leg.read_by_hand(&answered.key));
-        let answered: Vec<&AnsweredAsk> = self.answered().iter().filter(counts).collect();
-        answered.into_iter().map(|answered| (&*answered.key, &answered.response))
-    }
-
-    /// Returns answers that came without a state that asked for them, for example on a first leg; `None` if there are
-    /// none.
-    pub fn unverified_responses(&self) -> Option<Unverified<&InputResponses>> {
-        self.leg.unverified.as_ref().map(Unverified)
-    }
-
-    /// Returns an answer to this form that came without a state that asked for it, decoded; `None` if there is none, or
-    /// if it does not fit the form.
-    ///
-    /// A tool with one harmless question may complete from such an answer alone. A tool that needs a verified answer
-    /// asks, and reads [`form`](Self::form).
-    ///
-    /// # Errors
-    /// The same as those of [`form`](Self::form).
-    pub fn unverified_form<T: DeserializeOwned>(
-        &self,
-        ask: &Ask,
-    ) -> Result<Option<Unverified<Answer<T>>>, Error> {
-        let sent = self.leg.unverified.as_ref().and_then(|responses| responses.get(ask.key()));
-        match sent.and_then(|text| call::read_answer(ask.request(), text.get()).ok()) {
-            Some(InputResponse::Elicit(result)) => {
-                decoded(ask, &result).map(|answer| Some(Unverified(answer)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Returns the state that the last leg wrote; `None` on the first leg.
-    pub fn state(&self) -> Option<&str> {
-        self.state_text()
-    }
-
-    /// Returns the state that the last leg wrote, decoded from JSON; `None` on the first leg.
-    ///
-    /// # Errors
-    /// If the state is not the JSON of a `T`.
-    pub fn state_as<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
-        let mismatch =
-            |fault| Mismatch("the state does not decode into the requested type".to_owned(), fault);
-        Ok(self.state_text().map(serde_json::from_str).transpose().map_err(mismatch)?)
     }
 
     /// Returns the number of this request within the call, from 1.
@@ -355,36 +237,6 @@ impl Ctx {
     pub(crate) fn accepts_state_only(&self) -> bool {
         self.server_runtime().state_only_clients.include(self.client_info_text())
     }
-
-    fn answer_to(&self, ask: &Ask) -> Option<&AnsweredAsk> {
-        let answered = self.answered().iter().find(|answered| &*answered.key == ask.key())?;
-        // A question whose wording has changed was not asked.
-        let is_it = serde_json::to_string(ask.request()).is_ok_and(|text| text == *answered.question);
-        (is_it && self.leg_runtime().with(|leg| leg.read_by_hand(ask.key()))).then_some(answered)
-    }
-
-    fn elicited(&self, ask: &Ask) -> Option<&ElicitResult> {
-        match self.answer_to(ask)? {
-            AnsweredAsk { response: InputResponse::Elicit(result), .. } => Some(result),
-            _ => None,
-        }
-    }
-}
-
-/// Reads a person's answer to a form.
-fn decoded<T: DeserializeOwned>(ask: &Ask, result: &ElicitResult) -> Result<Answer<T>, Error> {
-    Ok(match result.action {
-        Action::Accept => {
-            let empty = Map::new();
-            let content = result.content.as_ref().unwrap_or(&empty);
-            let mismatch = |fault| {
-                Mismatch(format!("the answer to `{}` fits its form but not its type", ask.key()), fault)
-            };
-            Answer::Accept(form::read_map(content).map_err(mismatch)?)
-        }
-        Action::Decline => Answer::Decline,
-        Action::Cancel => Answer::Cancel,
-    })
 }
 
 impl fmt::Debug for Ctx {
@@ -407,21 +259,3 @@ pub(crate) fn without_value(fault: &serde_json::Error) -> String {
         None => "the type rejects the value".to_owned(),
     }
 }
-
-/// The error of an answer or a state that does not decode. Its text is for the log, and omits the value, which serde
-/// would quote.
-struct Mismatch(String, serde_json::Error);
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0, without_value(&self.1))
-    }
-}
-
-impl fmt::Debug for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for Mismatch {}

@@ -64,12 +64,12 @@ pub(crate) enum DriveResult<T> {
 pub(crate) struct Round {
     pub(crate) requests: InputRequests,
     /// The other settings of returned questions; `None` if the questions were awaited.
-    pub(crate) by_hand: Option<ByHand>,
+    pub(crate) by_hand: Option<RoundByHand>,
 }
 
 /// The settings of questions that a handler returned.
 #[derive(Debug)]
-pub(crate) struct ByHand {
+pub(crate) struct RoundByHand {
     /// The `elicitationId`s that the author set for URL questions, by key.
     pub(crate) ids: Vec<(String, String)>,
     /// True if a client of 2025-11-25 receives the error that names the URLs.
@@ -119,12 +119,12 @@ fn returned<T>(runtime: &LegRuntime, outcome: HandlerOutcome<T>) -> DriveResult<
     let ids = asks.iter().filter_map(id).collect();
     let asks = asks.into_iter().map(Ask::into_parts).collect();
     let left = runtime.begun(|leg| leg.ask_by_hand(asks, state));
-    suspended(left, Some(ByHand { ids, urls_first }))
+    suspended(left, Some(RoundByHand { ids, urls_first }))
 }
 
 fn suspended<T>(
     (round, left): (Result<InputRequests, StopReason>, Box<LegOutput>),
-    by_hand: Option<ByHand>,
+    by_hand: Option<RoundByHand>,
 ) -> DriveResult<T> {
     match round {
         Ok(requests) => DriveResult::Round(Round { requests, by_hand }, left),

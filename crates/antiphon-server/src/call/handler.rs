@@ -59,7 +59,7 @@ pub struct WithState<S, F> {
 /// function gives each call a clone instead:
 ///
 /// ```
-/// use antiphon::{client::Client, memory, server::{Ctx, Server, Tool, with_state}};
+/// use antiphon::{client::Client, memory, server::{Ctx, Server, Tool, offers::with_state}};
 /// use std::{collections::BTreeMap, sync::Arc};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]

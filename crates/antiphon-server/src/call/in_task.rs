@@ -109,7 +109,7 @@ impl<'f> TaskExchange<'f> {
             let supported = |request: &InputRequest| self.task.asks.covers(request.needs());
             let questions = questions.into_iter().filter(|ask| supported(&ask.request));
             // As many as a round has.
-            let questions = questions.take(self.runtime.limits().asks);
+            let questions = questions.take(self.runtime.limits().engine.asks);
             let questions: Vec<PendingAsk> = questions.collect();
             self.task.report(|news| {
                 news.elicitation_ids = elicitation_ids(&questions);

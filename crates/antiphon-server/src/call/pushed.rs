@@ -87,7 +87,7 @@ impl<'f> PushedAsks<'f> {
             self.sent.retain(|sent| asking.contains(&sent.slot));
             let unsent = asking.iter().filter(|slot| self.sent.iter().all(|sent| sent.slot != **slot));
             // The other questions are sent when some of these are answered.
-            let room = self.runtime.limits().asks.saturating_sub(self.sent.len());
+            let room = self.runtime.limits().engine.asks.saturating_sub(self.sent.len());
             let unsent: Vec<SlotId> = unsent.copied().take(room).collect();
             for slot in unsent {
                 let Some(ask) = self.runtime.with(|leg| leg.pending_ask(slot)) else { continue };

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 ///
 /// ```
 /// use antiphon::Form;
-/// use antiphon::wire::{FormField, FormSchema};
+/// use antiphon::wire::forms::{FormField, FormSchema};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Place {

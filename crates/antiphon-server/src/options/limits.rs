@@ -13,14 +13,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    pub(crate) legs: u16,
-    pub(crate) asks: usize,
-    pub(crate) times_asked: u8,
-    pub(crate) form_answer: usize,
-    pub(crate) sampling_answer: usize,
-    pub(crate) state: usize,
-    pub(crate) step_result: usize,
-    pub(crate) state_only_legs: u8,
+    /// The limits that the engine enforces.
+    pub(crate) engine: antiphon_engine::Limits,
     pub(crate) grace: Duration,
     pub(crate) step_grace: Duration,
     pub(crate) url_retry_interval: Duration,
@@ -47,14 +41,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            legs: 16,
-            asks: 64,
-            times_asked: 3,
-            form_answer: 64 * 1024,
-            sampling_answer: 1024 * 1024,
-            state: 128 * 1024,
-            step_result: 16 * 1024,
-            state_only_legs: 2,
+            engine: antiphon_engine::Limits::default(),
             grace: Duration::from_millis(50),
             step_grace: Duration::from_secs(5),
             url_retry_interval: Duration::from_secs(20),
@@ -90,7 +77,7 @@ impl Limits {
     /// this limit; awaited questions do not count there, nor do legs that ended with state only.
     #[must_use]
     pub fn legs(mut self, limit: u16) -> Self {
-        self.legs = limit;
+        self.engine.legs = limit;
         self
     }
 
@@ -98,7 +85,7 @@ impl Limits {
     /// same time. Default 64. Further questions are asked in the next round: a refusal would lose the results of the leg's steps.
     #[must_use]
     pub fn asks(mut self, limit: usize) -> Self {
-        self.asks = limit;
+        self.engine.asks = limit;
         self
     }
 
@@ -106,21 +93,21 @@ impl Limits {
     /// request that answers no question of its round counts for all of them. Default 3.
     #[must_use]
     pub fn times_asked(mut self, limit: u8) -> Self {
-        self.times_asked = limit;
+        self.engine.times_asked = limit;
         self
     }
 
     /// Sets the maximum size of one form's answer, in bytes of JSON. Default 64 KiB.
     #[must_use]
     pub fn form_answer(mut self, limit: usize) -> Self {
-        self.form_answer = limit;
+        self.engine.form_answer = limit;
         self
     }
 
     /// Sets the maximum size of one sampling or roots answer, in bytes of JSON. Default 1 MiB.
     #[must_use]
     pub fn sampling_answer(mut self, limit: usize) -> Self {
-        self.sampling_answer = limit;
+        self.engine.sampling_answer = limit;
         self
     }
 
@@ -129,7 +116,7 @@ impl Limits {
     /// record when it asks again. The record of a task stays in its store: it may have 4 MiB, or this many if that is more.
     #[must_use]
     pub fn state(mut self, limit: usize) -> Self {
-        self.state = limit;
+        self.engine.state = limit;
         self
     }
 
@@ -138,7 +125,7 @@ impl Limits {
     /// time; a further step waits until one ends.
     #[must_use]
     pub fn step_result(mut self, limit: usize) -> Self {
-        self.step_result = limit;
+        self.engine.step_result = limit;
         self
     }
 
@@ -149,7 +136,7 @@ impl Limits {
     /// that returns state without a question is counted but not stopped. Default 2; some clients give up at the third.
     #[must_use]
     pub fn state_only_legs(mut self, limit: u8) -> Self {
-        self.state_only_legs = limit;
+        self.engine.state_only_legs = limit;
         self
     }
 
@@ -336,31 +323,6 @@ impl Limits {
         limit - (limit / 100 * percent + limit % 100 * percent / 100)
     }
 
-    /// Returns the limits that the engine enforces.
-    pub(crate) fn engine_limits(&self) -> antiphon_engine::Limits {
-        let Self {
-            legs,
-            asks,
-            times_asked,
-            form_answer,
-            sampling_answer,
-            state,
-            step_result,
-            state_only_legs,
-            ..
-        } = *self;
-        antiphon_engine::Limits {
-            legs,
-            asks,
-            times_asked,
-            form_answer,
-            sampling_answer,
-            state,
-            step_result,
-            state_only_legs,
-        }
-    }
-
     /// Returns the most bytes that one opening of a task's content counts: any caller has as many.
     pub(crate) fn largest_opening(&self) -> usize {
         self.request_bytes_per_caller.min(self.for_anonymous(self.request_bytes))
@@ -368,7 +330,7 @@ impl Limits {
 
     /// Returns the maximum size of a token's content with the record of an effect.
     pub(crate) fn state_after_effect(&self) -> usize {
-        self.state.saturating_mul(2)
+        self.engine.state.saturating_mul(2)
     }
 }
 

@@ -404,7 +404,7 @@ impl<'a> Admitted<'a> {
         let answer_timeout = self.leg.settings.answer_timeout.unwrap_or(server.answer_timeout);
         let ttl = self.carrier.state_ttl(answer_timeout);
         record.asked().iter().for_each(|asked| self.warn_of_time(asked, now, ttl));
-        if bytes.len() > server.limits.state && server.spills() {
+        if bytes.len() > server.limits.engine.state && server.spills() {
             let rest = call.deadline().map(|end| Duration::from_secs(end.saturating_sub(seconds(now))));
             let keep = match (server.on_expired, rest) {
                 (OnExpired::AskAgain, Some(rest)) => ttl.max(rest),

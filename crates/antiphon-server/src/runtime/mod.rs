@@ -124,13 +124,13 @@ impl Runtime {
         if self.spills() {
             return SPILLED_STATE;
         }
-        let most = if after_effect { self.limits.state_after_effect() } else { self.limits.state };
+        let most = if after_effect { self.limits.state_after_effect() } else { self.limits.engine.state };
         if in_task { most.max(TASK_STATE) } else { most }
     }
 
     /// Returns the limits that the engine enforces.
     pub(crate) fn engine_limits(&self) -> antiphon_engine::Limits {
-        let limits = self.limits.engine_limits();
+        let limits = self.limits.engine;
         if self.spills() { antiphon_engine::Limits { state: SPILLED_STATE, ..limits } } else { limits }
     }
 

@@ -340,7 +340,7 @@ impl ServerBuilder {
     /// and failures are reported at once. Default: [`accepts_state_only`](crate::accepts_state_only), a built-in table.
     ///
     /// ```
-    /// use antiphon::server::{Server, accepts_state_only};
+    /// use antiphon::server::{Server, asks::accepts_state_only};
     ///
     /// let server = Server::builder("orders", "1.0.0")
     ///     .accepts_state_only(|client| accepts_state_only(client) && client.is_none_or(|client| client.name != "old-host"));

@@ -262,7 +262,7 @@ impl UrlRef {
     /// verifies. Such a reference is the only proof of who opens the page, which may be enough on one's own machine.
     ///
     /// ```
-    /// use antiphon::{seal::Principal, server::{Server, UrlRef, UrlRefError}};
+    /// use antiphon::{seal::Principal, server::{Server, asks::{UrlRef, UrlRefError}}};
     ///
     /// # struct Form(String);
     /// # struct Accounts;

@@ -181,7 +181,7 @@ impl Leg<'_> {
         let (end, news) = self.reply(&input).await;
         running.end();
         touch(self.server, &mut self.snapshot);
-        match after(&mut self.snapshot, end, news, self.server.limits.asks) {
+        match after(&mut self.snapshot, end, news, self.server.limits.engine.asks) {
             After::Continue => TaskAction::Continue,
             After::Again(time) => {
                 self.tasks.counters.failed_legs.add_one();
@@ -251,7 +251,7 @@ impl Leg<'_> {
             self.snapshot.report(status);
         }
         let Some(questions) = news.questions else { return false };
-        let (all, at_most) = (&mut self.snapshot.questions, self.server.limits.asks);
+        let (all, at_most) = (&mut self.snapshot.questions, self.server.limits.engine.asks);
         let asked = questions.iter().map(|ask| (&*ask.path, &ask.request));
         all.add(asked, &news.elicitation_ids, at_most);
         all.note_digests(questions.iter().map(|ask| (&*ask.path, ask.digest)));

@@ -159,7 +159,7 @@ fn pushed<'a>(
         may_answer: settings.is_none_or(|tool| tool.approved_by.permits(addressed.principal.as_ref())),
         // The task sets no shorter limit: after that, another `tasks/result` asks again.
         wait: AnswerTimeout { limit: server.limits.max_answer_timeout, at_most: None },
-        at_most: server.limits.asks,
+        at_most: server.limits.engine.asks,
     };
     Some(PushedQuestions::new(session, outbox, addressed, rules))
 }

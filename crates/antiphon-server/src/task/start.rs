@@ -154,7 +154,7 @@ fn new_task(
     if let Some(Promoted { round, fingerprint, .. }) = promoted {
         snapshot.created_by = fingerprint.map(|fingerprint| fingerprint.to_string());
         snapshot.state = round.request_state().map(ToOwned::to_owned);
-        snapshot.questions.add(round.input_requests().iter(), &[], server.limits.asks);
+        snapshot.questions.add(round.input_requests().iter(), &[], server.limits.engine.asks);
     }
     let sealed = snapshot.seal(server, key).ok_or(Refusal::Internal)?;
     let new = NewTask::new(key, owner(principal), sealed).with_ttl(ttl);

@@ -7,7 +7,9 @@ use super::{
     user::{AskCounts, no_answer},
 };
 use crate::{
-    client::{Call, CallbackError, Client, ClientBuilder, ClientError, ElicitAsk, Mode, transport::memory},
+    client::{
+        Call, CallbackError, Client, ClientBuilder, ClientError, Mode, asks::ElicitAsk, transport::memory,
+    },
     serve::stdio::serve_streams,
 };
 use antiphon_wire::{AskKind, ElicitRequest, ElicitResult, InputRequest, ProtocolVersion};

@@ -51,7 +51,7 @@ pub enum Fault {
         leg: u16,
     },
     /// The request state of this leg arrives after its expiry. The server must reject it or ask the round again,
-    /// depending on its [`OnExpired`](crate::server::OnExpired) setting.
+    /// depending on its [`OnExpired`](crate::server::operations::OnExpired) setting.
     Expire {
         /// The leg, from 2.
         leg: u16,
@@ -83,7 +83,7 @@ pub enum Fault {
     /// The whole call is made by a client of 2025-11-25: it opens a session, and answers the questions that the server sends
     /// while the handler runs. The fault does not happen where no session can make the call: if the tool is always a task, if the
     /// server is [`modern_only`](crate::server::ServerBuilder::modern_only), or if the call ends because URLs must be opened
-    /// [first](crate::server::InputRequired::urls_first).
+    /// [first](crate::server::asks::InputRequired::urls_first).
     Session,
     /// The whole call is made in a session, and the instance crashes that holds the session: no reply comes, and no other
     /// instance knows the session. Somebody then calls again in a new session, at another replica. That is another call, with

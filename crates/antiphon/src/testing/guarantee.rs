@@ -16,7 +16,7 @@ pub enum Guarantee {
     OneKeyEach,
     /// Each effect happens as often as without faults, and at most as often if the server refused to go on
     /// (`outcome_unknown`, an expired state). The guarantee of `single_use`, and of `write_ahead` if each step has
-    /// [`reconcile`](crate::server::Step::reconcile); with `rerun_after_crash` the guarantee is
+    /// [`reconcile`](crate::server::steps::Step::reconcile); with `rerun_after_crash` the guarantee is
     /// [`OneKeyEach`](Self::OneKeyEach).
     AtMostOnce,
 }

@@ -2,8 +2,8 @@
 
 use super::{Outcome, setup::Setup};
 use crate::{
-    client::{Call, CallKind},
-    server::ReplyMessage,
+    client::{Call, calls::CallKind},
+    server::operations::ReplyMessage,
 };
 use antiphon_wire::{
     AskKind, ClientCapabilities, ElicitRequest, Implementation, Incoming, InitializeParams, InputRequest,

@@ -94,7 +94,7 @@
 //! of one replica, questions that contain the time or the order of a `HashMap`, control flow that depends on randomness,
 //! and results that differ between runs (use [`Bench::disregard`] to allow them).
 //!
-//! Every replica runs with [`ReplayCheck::Always`](crate::server::ReplayCheck::Always), and each report of that check is a
+//! Every replica runs with [`ReplayCheck::Always`](crate::server::operations::ReplayCheck::Always), and each report of that check is a
 //! finding: a question that the replay does not ask, a question abandoned by `select!` or `timeout`, a step before a
 //! question that the tool does not [`need`](crate::server::Tool::needs).
 //!

@@ -6,7 +6,7 @@ use super::{
     message::{Reply, Retry},
     run::Run,
 };
-use crate::server::OnExpired;
+use crate::server::operations::OnExpired;
 use http::Extensions;
 use std::time::Duration;
 

@@ -10,10 +10,11 @@ use crate::{
     Clock, ManualClock,
     client::Call,
     server::{
-        Caller, ReplayFault, ReplyMessage, Server,
+        Caller, Server,
+        operations::{ReplayFault, ReplyMessage},
         test_hooks::{AfterCrash, Lifetime, after_crash, lease, lifetime, on_bench, store_in_memory},
     },
-    store::{Micros, StoreClock, StoreIdentity},
+    store::{StoreClock, StoreIdentity, calls::Micros},
 };
 use antiphon_seal::{KeyRing, SecretKey};
 use futures_util::future::BoxFuture;

@@ -1,7 +1,7 @@
 //! The operations of the store that a leg costs: the section "Cost" of docs/stores.md.
 
 use super::*;
-use antiphon::{server::Winner, testing::store_contract::FaultyStore};
+use antiphon::{server::flow::Winner, testing::store_contract::FaultyStore};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 
 type Shape = for<'a> fn(&'a Ctx) -> BoxFuture<'a, Result<()>>;

@@ -5,9 +5,9 @@ use super::*;
 use crate::common::session::{InSession, plain};
 use antiphon::{
     Error,
-    server::{Ask, InputRequired, OnExpired, Reply, StepError, Winner},
+    server::{Ask, Reply, StepError, asks::InputRequired, flow::Winner, operations::OnExpired},
     testing::store_contract::{FaultyStore, StoreFault},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn by_hand(effects: &Effects) -> Tool {
         let effects = effects.clone();
         async move {
             ctx.step("charge", async |s| Ok(effects.note("charge", s.key()))).await?;
-            let asked = ctx.state().unwrap_or_default().len();
+            let asked = ctx.by_hand().state().unwrap_or_default().len();
             if asked < 3 {
                 let form = Ask::form("pick", "Which?", FormSchema::new(vec![FormField::text("name")]));
                 return Ok(InputRequired::ask(form).with_state("x".repeat(asked + 1)).into());

@@ -1,7 +1,7 @@
 //! The store keeps a leg as long as its state can be accepted, with the difference of two clocks, and no longer.
 
 use super::*;
-use antiphon::{Clock, ManualClock, server::OnExpired};
+use antiphon::{Clock, ManualClock, server::operations::OnExpired};
 use std::time::{Duration, SystemTime};
 
 /// The difference that the clocks of two instances may have, on either side of the end of a state.

@@ -32,8 +32,8 @@ mod write_ahead;
 use crate::common::tool_call::*;
 use antiphon::{
     Form, Result,
-    server::{Ctx, NoArguments, ReplayCheck, Server, ServerBuilder, Tool},
-    store::{CallStore, ManualStoreClock, MemoryStore, Micros, StoreClock},
+    server::{Ctx, NoArguments, Server, ServerBuilder, Tool, operations::ReplayCheck},
+    store::{CallStore, ManualStoreClock, MemoryStore, StoreClock, calls::Micros},
     testing::Effects,
 };
 use futures_util::future::{BoxFuture, FutureExt as _};

@@ -2,8 +2,10 @@
 
 use super::*;
 use antiphon::store::{
-    Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreFuture, StoreReach,
-    Swept,
+    StoreFuture,
+    calls::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreReach, Swept,
+    },
 };
 use std::{
     sync::{Mutex, PoisonError},

@@ -2,10 +2,12 @@
 
 use super::*;
 use antiphon::{
-    server::{Attempt, Caller, Limits},
+    server::{Caller, Limits, steps::Attempt},
     store::{
-        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreError,
-        StoreErrorKind, StoreFuture, StoreReach, Swept,
+        StoreError, StoreErrorKind, StoreFuture,
+        calls::{
+            Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreReach, Swept,
+        },
     },
 };
 use std::{

@@ -17,7 +17,7 @@ use crate::common::{gate::soon, session::InSession};
 use antiphon::{
     ShowError as _,
     seal::Principal,
-    server::{Caller, Limits, Winner},
+    server::{Caller, Limits, flow::Winner},
     testing::store_contract::{FaultyStore, StoreFault},
 };
 use std::{

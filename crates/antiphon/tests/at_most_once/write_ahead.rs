@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::late_store::{LateStore, Moment};
-use antiphon::server::ReplayCheck;
+use antiphon::server::operations::ReplayCheck;
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,

@@ -22,7 +22,10 @@ use antiphon::{
         Answer, Ask, Bearer, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server,
         ServerBuilder, Tool,
     },
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use serde_json::{Value, json};
 use std::{
@@ -50,7 +53,7 @@ pub(crate) fn asking(runs: &Arc<AtomicUsize>) -> impl FnOnce(ServerBuilder) -> S
         }};
         (@body $runs:ident, $ctx:ident, $result:ty, $made:expr) => {{
             $runs.fetch_add(1, Ordering::SeqCst);
-            let answer = $ctx.form::<common::Region>(&region());
+            let answer = $ctx.by_hand().form::<common::Region>(&region());
             async move {
                 Ok::<Reply<$result>, Error>(match answer? {
                     None => Reply::from(region()),

@@ -10,7 +10,7 @@ use crate::scopes::{asking, guarded};
 use antiphon::{
     serve::http::HttpService,
     server::{Ctx, NoArguments, Resource, Tool},
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use bytes::Bytes;
 use http::{Method, Request};

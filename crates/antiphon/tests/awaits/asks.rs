@@ -5,7 +5,7 @@ use crate::common::*;
 use antiphon::wire::AskSupport;
 use antiphon::{
     Form, Result,
-    server::{Answer, Ctx, NoArguments, ReplayCheck, Server, Tool, Winner},
+    server::{Answer, Ctx, NoArguments, Server, Tool, flow::Winner, operations::ReplayCheck},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use crate::common::{
 use antiphon::{
     Result,
     serve::http::HttpOptions,
-    server::{Caller, Ctx, Limits, NoArguments, Server, Tool, Winner},
+    server::{Caller, Ctx, Limits, NoArguments, Server, Tool, flow::Winner},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};

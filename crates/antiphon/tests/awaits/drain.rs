@@ -11,7 +11,7 @@ use crate::common::{
 use antiphon::{
     Form, Result,
     serve::http::HttpOptions,
-    server::{Ctx, NoArguments, ReplayCheck, Server, ServerBuilder, Tool},
+    server::{Ctx, NoArguments, Server, ServerBuilder, Tool, operations::ReplayCheck},
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;

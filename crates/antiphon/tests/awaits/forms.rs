@@ -7,10 +7,13 @@ use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     OneField, Result,
-    server::{Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Reply, Server, State, Tool, with_state},
+    server::{
+        Answer, Ask, Caller, Ctx, NoArguments, Reply, Server, State, Tool, asks::InputRequired,
+        offers::with_state,
+    },
     testing::{Bench, Effects, Guarantee, ScriptedUser},
     tool,
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -429,9 +432,9 @@ async fn by_hand() {
                 Ask::form("file", "Which?", files(&["a", "b"])),
             ];
             let answers = (
-                ctx.form::<String>(&asks[0])?,
-                ctx.form::<u8>(&asks[1])?,
-                ctx.form::<Map<String, Value>>(&asks[2])?,
+                ctx.by_hand().form::<String>(&asks[0])?,
+                ctx.by_hand().form::<u8>(&asks[1])?,
+                ctx.by_hand().form::<Map<String, Value>>(&asks[2])?,
             );
             Ok(match answers {
                 (Some(name), Some(copies), Some(Answer::Accept(file))) => {

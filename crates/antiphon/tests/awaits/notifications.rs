@@ -8,7 +8,7 @@ use crate::common::{
 use antiphon::{
     Form, Result,
     serve::http::{HttpOptions, HttpService},
-    server::{Ctx, NoArguments, ReplayCheck, Server, Tool},
+    server::{Ctx, NoArguments, Server, Tool, operations::ReplayCheck},
     wire::LogLevel,
 };
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use crate::common::{
 use antiphon::{
     Clock, Form, ManualClock, Result,
     seal::{KeyRing, Principal, SecretKey},
-    server::{Answer, Ctx, NoArguments, Receipt, Server, ServerBuilder, Tool},
+    server::{Answer, Ctx, NoArguments, Server, ServerBuilder, Tool, receipts::Receipt},
     store::MemoryStore,
     tool,
 };

@@ -7,8 +7,9 @@ use crate::common::*;
 use antiphon::{
     Error, Form, Result,
     server::{
-        Answer, AskError, Ctx, FaultPlace, Limits, NoArguments, ReplayCheck, ReplayFault, Reply, Server,
-        ServerBuilder, StepError, Tool, Winner,
+        Answer, AskError, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, StepError, Tool,
+        flow::Winner,
+        operations::{FaultPlace, ReplayCheck, ReplayFault},
     },
     store::MemoryStore,
     wire::AskSupport,
@@ -483,7 +484,7 @@ async fn a_handler_that_keeps_the_rules_has_no_report() {
     .await;
     // It asks by hand: that is another way.
     let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| {
-        Ok::<_, Error>(match ctx.form::<Map<String, Value>>(&region())? {
+        Ok::<_, Error>(match ctx.by_hand().form::<Map<String, Value>>(&region())? {
             Some(Answer::Accept(_)) => Reply::Complete("by hand"),
             _ => Reply::from(region()),
         })

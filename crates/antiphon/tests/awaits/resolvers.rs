@@ -5,9 +5,9 @@ use crate::common::tool_call::{ToolCall, accept, keys, legs};
 use crate::common::*;
 use antiphon::{
     Error, Form, Result, prompt, resolver, resource,
-    server::{Answer, Ask, Caller, Ctx, Json, ReplayCheck, Reply, Server, State},
+    server::{Answer, Ask, Caller, Ctx, Json, Reply, Server, State, operations::ReplayCheck},
     tool,
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde_json::{Value, json};
 use std::{
@@ -508,7 +508,7 @@ fn a_state_that_only_a_resolver_takes_is_missed_when_the_server_is_built() {
 #[tool]
 async fn reserve(ctx: &Ctx, #[resolve(place)] place: Place) -> Result<Reply<String>> {
     let ask = Ask::of::<Confirm>("sure", format!("Really in {}?", place.region));
-    Ok(match ctx.form::<Confirm>(&ask)? {
+    Ok(match ctx.by_hand().form::<Confirm>(&ask)? {
         Some(answer) => Reply::Complete(format!("{} {:?}", place.region, answer.accepted().map(|it| it.ok))),
         None => ask.into(),
     })

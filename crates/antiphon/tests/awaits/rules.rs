@@ -12,7 +12,7 @@ use crate::common::tool_call::*;
 use crate::common::{log::take_log, *};
 use antiphon::{
     Form, Result,
-    server::{Answer, Caller, Ctx, NoArguments, ReplayCheck, Server, Tool},
+    server::{Answer, Caller, Ctx, NoArguments, Server, Tool, operations::ReplayCheck},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

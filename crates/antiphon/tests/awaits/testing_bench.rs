@@ -1,17 +1,21 @@
 //! A tool that keeps the rules comes through every fault on the bench.
 
 use antiphon::{
-    client::{Call, CallKind},
+    client::{Call, calls::CallKind},
     seal::{Codec, CodecError, Principal},
     server::{
-        Answer, Ask, Ctx, InputRequired, NoArguments, OnExpired, OnVersion, Prompt, Reply, Resource,
-        ResourceTemplate, Server, ServerBuilder, Tool,
+        Answer, Ask, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server, ServerBuilder,
+        Tool, asks::InputRequired, flow::OnVersion, operations::OnExpired,
     },
     testing::{
         Bench, DuplicateTiming, Effects, Fault, FindingKind, Guarantee, Outcome, Question, ScriptedUser,
         UserAnswer,
     },
-    wire::{AskKind, AskSupport, FormField, FormSchema, ResourceContents},
+    wire::{
+        AskKind, AskSupport,
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -46,14 +50,18 @@ fn terms() -> Ask {
 
 /// Three legs: a form; a form, a page and the roots in one round; an effect under a key of the call.
 async fn order(ctx: &Ctx, order: Order, effects: Effects) -> antiphon::Result<Reply<String>> {
-    let place = match (ctx.state(), ctx.form::<Region>(&region())?) {
+    let place = match (ctx.by_hand().state(), ctx.by_hand().form::<Region>(&region())?) {
         (Some(place), _) => place.to_owned(),
         (None, Some(Answer::Accept(Region { region }))) => region,
         (None, Some(_)) => return Ok(Reply::Complete("nowhere".to_owned())),
         (None, None) => return Ok(region().into()),
     };
     let roots = Ask::roots("roots");
-    let answers = (ctx.form::<Guests>(&guests())?, ctx.url(&terms()), ctx.listed_roots(&roots));
+    let answers = (
+        ctx.by_hand().form::<Guests>(&guests())?,
+        ctx.by_hand().url(&terms()),
+        ctx.by_hand().listed_roots(&roots),
+    );
     let (Some(Answer::Accept(Guests { guests: count })), Some(agreed), Some(listed)) = answers else {
         return Ok(InputRequired::ask(guests()).and(terms()).and(roots).with_state(place).into());
     };
@@ -254,7 +262,7 @@ async fn a_script_without_an_answer() {
 }
 
 async fn choose(ctx: &Ctx) -> antiphon::Result<Reply<String>> {
-    Ok(match ctx.form::<Region>(&region())? {
+    Ok(match ctx.by_hand().form::<Region>(&region())? {
         None => region().into(),
         Some(Answer::Accept(Region { region })) => Reply::Complete(region),
         Some(_) => return Err(antiphon::Error::user_facing("no region was chosen")),
@@ -433,7 +441,7 @@ async fn what_is_disregarded_is_not_printed() {
         let handler = lent(move |ctx: &Ctx, _: Order| {
             let effects = effects.clone();
             Box::pin(async move {
-                let Some(Answer::Accept(Region { region })) = ctx.form::<Region>(&region())? else {
+                let Some(Answer::Accept(Region { region })) = ctx.by_hand().form::<Region>(&region())? else {
                     return Ok(region().into());
                 };
                 // The time, and something that differs between runs and is compared.

@@ -6,13 +6,17 @@ use antiphon::{
     client::Call,
     seal::Principal,
     server::{
-        Answer, Ask, AskError, Carrier, Ctx, InputRequired, IntoTool, Json, NoArguments, Prompt, Reply,
-        Resource, Server, ServerBuilder, State, TaskMode, Tool,
+        Answer, Ask, AskError, Ctx, Json, NoArguments, Prompt, Reply, Resource, Server, ServerBuilder, State,
+        TaskMode, Tool, asks::InputRequired, flow::Carrier, offers::IntoTool,
     },
     store::MemoryStore,
     testing::{Bench, Effects, Fault, Finding, Guarantee, Report, ScriptedUser, UserAnswer},
     tool,
-    wire::{FormField, FormSchema, ResourceContents, SamplingMessage},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+        sampling::SamplingMessage,
+    },
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -149,7 +153,7 @@ fn by_hand() -> Tool {
                 Ask::form("region", "Which region?", FormSchema::new(vec![FormField::text("region")]));
             let terms = Ask::url("terms", "Please read the terms.", "https://example.com/terms");
             let (Some(Answer::Accept(Region { region })), Some(_)) =
-                (ctx.form::<Region>(&region)?, ctx.url(&terms))
+                (ctx.by_hand().form::<Region>(&region)?, ctx.by_hand().url(&terms))
             else {
                 return Ok(InputRequired::ask(region).and(terms).into());
             };
@@ -311,7 +315,7 @@ async fn what_no_session_may_call() {
         let handler = lent(|ctx, _| {
             Box::pin(async move {
                 let terms = Ask::url("terms", "Please read the terms.", "https://example.com/terms");
-                Ok(match ctx.url(&terms) {
+                Ok(match ctx.by_hand().url(&terms) {
                     Some(_) => Reply::Complete("read".to_owned()),
                     None => InputRequired::ask(terms).urls_first().into(),
                 })

@@ -5,12 +5,14 @@ use antiphon::{
     Error, Form, Result,
     client::Call,
     server::{
-        Attempt, Ctx, IntoTool, Migration, NoArguments, OnVersion, Retry, Server, ServerBuilder, State,
-        StepError, Tool, Winner,
+        Ctx, NoArguments, Retry, Server, ServerBuilder, State, StepError, Tool,
+        flow::{Migration, OnVersion, Winner},
+        offers::IntoTool,
+        steps::Attempt,
     },
     testing::{Bench, Effects, Fault, Guarantee, Outcome, ScriptedUser},
     tool,
-    wire::{AskSupport, SamplingMessage},
+    wire::{AskSupport, sampling::SamplingMessage},
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -4,7 +4,7 @@
 use antiphon::{
     Form, Result,
     client::Call,
-    server::{ClaimOptions, Ctx, IntoTool, Server, ServerBuilder, State},
+    server::{ClaimOptions, Ctx, Server, ServerBuilder, State, offers::IntoTool},
     store::MemoryStore,
     testing::{
         Bench, DuplicateTiming, Effects, Fault, FindingKind, Guarantee, Outcome, Report, ScriptedUser,

@@ -6,9 +6,11 @@ use antiphon::{
     Clock, Form, Result,
     seal::{Codec, CodecError, Principal},
     server::{
-        Answer, AskError, Ctx, NoArguments, ReplayCheck, Server, ServerBuilder, Tool, UrlRef, UrlRefError,
+        Answer, AskError, Ctx, NoArguments, Server, ServerBuilder, Tool,
+        asks::{UrlRef, UrlRefError},
+        operations::ReplayCheck,
     },
-    wire::SamplingMessage,
+    wire::sampling::SamplingMessage,
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;

@@ -9,7 +9,8 @@ mod streams;
 
 use antiphon::{
     client::{
-        Call, Client, ClientErrorKind, Mode, RequestFault,
+        Call, Client, ClientErrorKind, Mode,
+        calls::RequestFault,
         transport::{Transport, TransportErrorKind as Kind},
     },
     wire::ProtocolVersion,

@@ -1,7 +1,7 @@
 //! Ends of a call that the client causes: limits, time, cancellation.
 
 use crate::client_support::{failing::*, *};
-use antiphon::client::{AskFault, Call, CancelToken, ClientBuilder, ClientError, ClientErrorKind};
+use antiphon::client::{Call, CancelToken, ClientBuilder, ClientError, ClientErrorKind, asks::AskFault};
 use serde_json::json;
 use std::{
     sync::{

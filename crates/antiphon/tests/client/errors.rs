@@ -2,8 +2,8 @@
 
 use crate::client_support::{failing::*, *};
 use antiphon::{
-    client::{AskFault, CallbackError, ClientError, ClientErrorKind},
-    wire::{CreateMessageResult, ProtocolVersion},
+    client::{CallbackError, ClientError, ClientErrorKind, asks::AskFault},
+    wire::{ProtocolVersion, sampling::CreateMessageResult},
 };
 use serde_json::{Value, json};
 use std::sync::{

@@ -2,7 +2,7 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Call, Client, ClientBuilder, ClientErrorKind, RequestFault},
+    client::{Call, Client, ClientBuilder, ClientErrorKind, calls::RequestFault},
     wire::LogLevel,
 };
 use serde_json::{Value, json};

@@ -6,7 +6,10 @@ use crate::{
     log::take_log,
     transport_support::server::*,
 };
-use antiphon::client::{AskFault, Call, Client, ClientError, ClientErrorKind, ElicitAsk, Mode, PendingCall};
+use antiphon::client::{
+    Call, Client, ClientError, ClientErrorKind, Mode, PendingCall,
+    asks::{AskFault, ElicitAsk},
+};
 use antiphon_wire::{AskSupport, ProtocolVersion};
 use serde_json::{Value, json};
 use std::{

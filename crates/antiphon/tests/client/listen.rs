@@ -2,7 +2,9 @@
 
 use antiphon::{
     client::{
-        Client, ClientError, ClientErrorKind, ReconnectPolicy, RequestFault, Subscription, SubscriptionEvent,
+        Client, ClientError, ClientErrorKind, Subscription,
+        calls::RequestFault,
+        events::{ReconnectPolicy, SubscriptionEvent},
         transport::{
             IncomingNotification, OutgoingRequest, ServerReply, Transport, TransportError,
             TransportErrorKind as Kind,

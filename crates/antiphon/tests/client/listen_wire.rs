@@ -3,7 +3,8 @@
 use crate::transport_support::{peer::*, soon};
 use antiphon::{
     client::{
-        Client, Mode, ReconnectPolicy, Subscription, SubscriptionEvent as Event,
+        Client, Mode, Subscription,
+        events::{ReconnectPolicy, SubscriptionEvent as Event},
         transport::{Transport, TransportErrorKind},
     },
     wire::{ProtocolVersion, SubscriptionFilter},

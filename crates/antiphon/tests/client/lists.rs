@@ -3,7 +3,10 @@
 use crate::client_support::*;
 use antiphon::{
     client::ClientError,
-    wire::{CompletionContext, CompletionReference, ProtocolVersion},
+    wire::{
+        ProtocolVersion,
+        completion::{CompletionContext, CompletionReference},
+    },
 };
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use crate::client_support::*;
 use antiphon::{
     client::{
-        AskFault, Call, CallProgress, Client, ClientBuilder, ClientErrorKind, Finished, PendingCall,
-        RoundDecision,
+        Call, CallProgress, Client, ClientBuilder, ClientErrorKind, Finished, PendingCall, RoundDecision,
+        asks::AskFault,
     },
     wire::{AskKind, AskSupport},
 };
@@ -29,7 +29,7 @@ async fn begun(client: &Client) -> PendingCall {
 
 /// Sets one answer on a fresh pending call: what is kept of it, or the error.
 async fn check(
-    set: fn(&mut PendingCall) -> Result<(), antiphon::client::AnswerError>,
+    set: fn(&mut PendingCall) -> Result<(), antiphon::client::asks::AnswerError>,
     expected: Result<Value, &str>,
 ) {
     let fake = Fake::script([round()]);

@@ -2,7 +2,9 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{AskFault, Call, CallOptions, CallProgress, CancelToken, Client, ClientErrorKind, PendingCall},
+    client::{
+        Call, CallOptions, CallProgress, CancelToken, Client, ClientErrorKind, PendingCall, asks::AskFault,
+    },
     wire::AskSupport,
 };
 use serde_json::{Value, json, value::RawValue};

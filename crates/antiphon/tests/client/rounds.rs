@@ -3,7 +3,10 @@
 use crate::client_support::*;
 use antiphon::{
     client::{Call, ClientBuilder, ClientError, RoundDecision},
-    wire::{AskKind, CreateMessageResult, ListRootsResult, Root},
+    wire::{
+        AskKind,
+        sampling::{CreateMessageResult, ListRootsResult, Root},
+    },
 };
 use serde_json::{Value, json};
 use std::{
@@ -16,10 +19,10 @@ use tokio::sync::Barrier;
 fn all() -> ClientBuilder {
     builder()
         .on_elicit(async |ask| match &ask {
-            antiphon::client::ElicitAsk::Form(form) => {
+            antiphon::client::asks::ElicitAsk::Form(form) => {
                 Ok(form.accept(json!({"region": ask.context().key, "x": 1}))?)
             }
-            antiphon::client::ElicitAsk::Url(url) => Ok(url.consent()),
+            antiphon::client::asks::ElicitAsk::Url(url) => Ok(url.consent()),
             other => panic!("another kind: {other:?}"),
         })
         .on_sample(async |_| Ok(CreateMessageResult::text("m1", "Paris")))

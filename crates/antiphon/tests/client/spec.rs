@@ -2,7 +2,10 @@
 
 use crate::client_support::*;
 use antiphon::{
-    client::{Client, ClientErrorKind, ReconnectPolicy, SubscriptionEvent},
+    client::{
+        Client, ClientErrorKind,
+        events::{ReconnectPolicy, SubscriptionEvent},
+    },
     wire::{LogLevel, SubscriptionFilter},
 };
 use serde_json::{Value, json};
@@ -37,7 +40,7 @@ async fn an_unknown_type_of_result_is_invalid_whatever_was_asked() {
             Reply::Result(result)
         });
         let client = fake.client(builder().cache(false));
-        let reference = antiphon::wire::CompletionReference::prompt("p");
+        let reference = antiphon::wire::completion::CompletionReference::prompt("p");
         let mut listening = client.listen(SubscriptionFilter::new().tools());
         let came = [
             client.discover().await.is_ok(),

@@ -2,7 +2,10 @@
 
 use crate::{client_support::*, task_server::*};
 use antiphon::{
-    client::{CallOptions, ClientError, ClientTask, TaskHandle},
+    client::{
+        CallOptions, ClientError,
+        tasks::{ClientTask, TaskHandle},
+    },
     wire::{AskSupport, ElicitResult, InputResponses, SubscriptionFilter, TaskStatus},
 };
 use serde_json::{Value, json};
@@ -158,14 +161,15 @@ async fn the_filter_of_a_subscription_names_tasks() {
     });
     let client = fake.client(builder());
     let mut changes = client.listen(filter);
-    let Some(Ok(antiphon::client::SubscriptionEvent::Acknowledged(agreed))) = changes.next().await else {
+    let Some(Ok(antiphon::client::events::SubscriptionEvent::Acknowledged(agreed))) = changes.next().await
+    else {
         panic!("no ack")
     };
     assert_eq!(agreed.task_ids, Some(vec!["t-2".to_owned()]));
-    let Some(Ok(event @ antiphon::client::SubscriptionEvent::Task(_))) = changes.next().await else {
+    let Some(Ok(event @ antiphon::client::events::SubscriptionEvent::Task(_))) = changes.next().await else {
         panic!("no task")
     };
     assert_eq!(event, event.clone());
-    let antiphon::client::SubscriptionEvent::Task(state) = event else { unreachable!() };
+    let antiphon::client::events::SubscriptionEvent::Task(state) = event else { unreachable!() };
     assert_eq!((state.task.task_id.as_str(), state.task.status), ("t-2", TaskStatus::Completed));
 }

@@ -2,7 +2,8 @@
 
 use crate::client_support::*;
 use antiphon::client::{
-    Call, CallProgress, ClientBuilder, ClientError, ClientErrorKind, FormAsk, TaskForm, TaskHandle,
+    Call, CallProgress, ClientBuilder, ClientError, ClientErrorKind, FormAsk,
+    tasks::{TaskForm, TaskHandle},
 };
 use antiphon::wire::{ElicitResult, TaskStatus};
 use serde_json::{Value, json};
@@ -274,7 +275,7 @@ async fn a_draft_task_by_hand() {
     task.answer("a", &ElicitResult::decline()).await.unwrap();
     assert_eq!(fake.requests()[3]["params"]["requestState"], "s1");
     let state = task.get().await.unwrap();
-    assert!(matches!(state.detail, antiphon::wire::TaskDetail::Result(_)), "{state:?}");
+    assert!(matches!(state.detail, antiphon::wire::tasks::TaskDetail::Result(_)), "{state:?}");
     // The server refuses to cancel a task that is over: it is over.
     task.cancel().await.unwrap();
     let listed = client.list_tasks().await.unwrap();

@@ -1,7 +1,7 @@
 //! Tasks whose changes the server reports: one subscription for all, few polls, and polls where there are no reports.
 
 use crate::{client_support::*, task_server::*};
-use antiphon::client::{ClientBuilder, FormAsk, ProgressEvent};
+use antiphon::client::{ClientBuilder, FormAsk, events::ProgressEvent};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},

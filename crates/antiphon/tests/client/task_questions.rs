@@ -2,7 +2,7 @@
 
 use crate::{client_support::*, task_server::*};
 use antiphon::client::{
-    AskFault, CallbackError, ClientBuilder, ClientError, ClientErrorKind, FormAsk, RoundDecision,
+    CallbackError, ClientBuilder, ClientError, ClientErrorKind, FormAsk, RoundDecision, asks::AskFault,
 };
 use serde_json::{Value, json};
 use std::{

@@ -2,9 +2,9 @@
 
 use crate::{client_support::*, task_server::*};
 use antiphon::client::{
-    Call, CallProgress, CancelToken, ClientBuilder, ClientError, ClientErrorKind, TaskHandle,
+    Call, CallProgress, CancelToken, ClientBuilder, ClientError, ClientErrorKind, tasks::TaskHandle,
 };
-use antiphon::wire::CompletionReference;
+use antiphon::wire::completion::CompletionReference;
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -217,7 +217,7 @@ async fn status_messages_are_progress() {
     let log: Arc<Mutex<Vec<String>>> = Arc::default();
     let receive = |log: &Arc<Mutex<Vec<String>>>| {
         let log = Arc::clone(log);
-        move |event: antiphon::client::ProgressEvent| {
+        move |event: antiphon::client::events::ProgressEvent| {
             let of = &event.context;
             log.lock().unwrap().push(format!(
                 "{} {} {} of {:?}: {}",

@@ -2,7 +2,7 @@
 
 use crate::{client_support::*, log::take_log};
 use antiphon::{
-    client::{Call, ClientBuilder, ClientErrorKind, RequestFault},
+    client::{Call, ClientBuilder, ClientErrorKind, calls::RequestFault},
     wire::CallToolResult,
 };
 use serde_json::{Value, json};

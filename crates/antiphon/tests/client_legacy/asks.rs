@@ -4,9 +4,12 @@
 use crate::scripted_server::{Peer, asks, builder, hello, notification, result, soon};
 use antiphon::{
     client::{
-        Call, CallbackError, Client, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
+        Call, CallbackError, Client, ClientBuilder, ClientErrorKind, Mode, RoundDecision, calls::RequestFault,
     },
-    wire::{CreateMessageResult, ElicitResult, ListRootsResult, LogLevel, ProtocolVersion, Root},
+    wire::{
+        ElicitResult, LogLevel, ProtocolVersion,
+        sampling::{CreateMessageResult, ListRootsResult, Root},
+    },
 };
 use serde_json::{Value, json};
 use std::{

@@ -4,7 +4,9 @@
 use crate::scripted_server::{
     Peer, ReceivedRequest, ScriptedHttpServer, ScriptedReply, builder, event, hello, result,
 };
-use antiphon::client::{Client, ClientErrorKind, Mode, RequestFault, transport::TransportErrorKind as Kind};
+use antiphon::client::{
+    Client, ClientErrorKind, Mode, calls::RequestFault, transport::TransportErrorKind as Kind,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -5,7 +5,8 @@ use crate::scripted_server::{
 };
 use antiphon::{
     client::{
-        Client, ClientErrorKind, Era, Mode, RequestFault,
+        Client, ClientErrorKind, Era, Mode,
+        calls::RequestFault,
         transport::{
             IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
             StreamTransport, Transport, TransportError, TransportErrorKind, memory,

@@ -5,7 +5,7 @@ use crate::scripted_server::{
     result, soon,
 };
 use antiphon::{
-    client::{AskFault, Call, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault},
+    client::{Call, ClientBuilder, ClientErrorKind, Era, Mode, asks::AskFault, calls::RequestFault},
     wire::ProtocolVersion,
 };
 use serde_json::{Value, json};

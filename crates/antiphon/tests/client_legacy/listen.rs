@@ -5,7 +5,10 @@ use crate::scripted_server::{
     soon,
 };
 use antiphon::{
-    client::{Mode, ReconnectPolicy, SubscriptionEvent as Event},
+    client::{
+        Mode,
+        events::{ReconnectPolicy, SubscriptionEvent as Event},
+    },
     wire::SubscriptionFilter,
 };
 use serde_json::{Value, json};

@@ -6,7 +6,8 @@ use crate::scripted_server::{
 };
 use antiphon::{
     client::{
-        Client, ClientBuilder, ClientErrorKind, Era, Mode, RequestFault,
+        Client, ClientBuilder, ClientErrorKind, Era, Mode,
+        calls::RequestFault,
         transport::{ChildCommand, ChildTransport},
     },
     wire::ProtocolVersion,

@@ -4,7 +4,8 @@ use crate::scripted_server::{builder, soon};
 use antiphon::{
     Form, Result,
     client::{
-        Client, ClientBuilder, Era, Mode, SubscriptionEvent,
+        Client, ClientBuilder, Era, Mode,
+        events::SubscriptionEvent,
         transport::{HttpTransport, memory},
     },
     serve::{
@@ -13,7 +14,8 @@ use antiphon::{
     },
     server::{Ctx, NoArguments, Server, Tool},
     wire::{
-        CreateMessageResult, ListRootsResult, ProtocolVersion, Root, SamplingMessage, SubscriptionFilter,
+        ProtocolVersion, SubscriptionFilter,
+        sampling::{CreateMessageResult, ListRootsResult, Root, SamplingMessage},
     },
 };
 use serde::Deserialize;

@@ -5,10 +5,13 @@ use crate::scripted_server::{
 };
 use antiphon::{
     Form, Result,
-    client::{Client, ClientBuilder, ElicitAsk, FormAsk, Mode, transport::memory},
+    client::{Client, ClientBuilder, FormAsk, Mode, asks::ElicitAsk, transport::memory},
     serve::stdio::serve_streams,
     server::{Ctx, NoArguments, Server, Tool},
-    wire::{CreateMessageResult, ElicitResult, ListRootsResult},
+    wire::{
+        ElicitResult,
+        sampling::{CreateMessageResult, ListRootsResult},
+    },
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 use crate::scripted_server::{Peer, asks, builder, error, hello, notification, result};
 use antiphon::client::{
-    Call, CallProgress, Client, ClientBuilder, ClientError, FormAsk, TaskForm, TaskHandle,
+    Call, CallProgress, Client, ClientBuilder, ClientError, FormAsk,
+    tasks::{TaskForm, TaskHandle},
 };
 use antiphon::wire::{CallToolResult, TaskStatus};
 use serde_json::{Value, json};
@@ -315,7 +316,7 @@ async fn a_task_of_a_session_by_hand() {
     assert_eq!(client.list_tasks().await.unwrap().len(), 1);
     // The server refuses to cancel a task that is over.
     task.cancel().await.unwrap();
-    assert!(matches!(task.get().await.unwrap().detail, antiphon::wire::TaskDetail::Result(_)));
+    assert!(matches!(task.get().await.unwrap().detail, antiphon::wire::tasks::TaskDetail::Result(_)));
     assert_eq!(task.wait().await.unwrap().first_text(), Some("done"));
     assert_eq!(*texts.lock().unwrap(), ["completed"]);
     ends(client, server).await;

@@ -2,7 +2,7 @@
 
 use crate::scripted_server::{Peer, builder, result};
 use antiphon::{
-    client::{ClientErrorKind, RequestFault},
+    client::{ClientErrorKind, calls::RequestFault},
     wire::SubscriptionFilter,
 };
 use serde_json::json;

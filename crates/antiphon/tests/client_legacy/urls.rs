@@ -2,7 +2,8 @@
 
 use crate::scripted_server::{Peer, builder, error, notification, result};
 use antiphon::client::{
-    AskFault, Call, CallProgress, ClientBuilder, ClientErrorKind, Mode, RequestFault, RoundDecision,
+    Call, CallProgress, ClientBuilder, ClientErrorKind, Mode, RoundDecision, asks::AskFault,
+    calls::RequestFault,
 };
 use serde_json::{Value, json};
 use std::{

@@ -1,8 +1,10 @@
 //! A store of calls whose operations, or their confirmations, are late or never come.
 
 use antiphon::store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreFuture,
-    StoreReach, Swept, TaskStore,
+    CallStore, StoreFuture, TaskStore,
+    calls::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreReach, Swept,
+    },
 };
 use futures_util::future::BoxFuture;
 use std::{fmt, sync::Arc, time::Duration};

@@ -27,10 +27,13 @@ use antiphon::{
         stdio::serve_streams,
     },
     server::{
-        Answer, Ask, Caller, Ctx, InputRequired, NoArguments, Prompt, Reply, Resource, ResourceTemplate,
-        Server, ServerBuilder, Tool,
+        Answer, Ask, Caller, Ctx, NoArguments, Prompt, Reply, Resource, ResourceTemplate, Server,
+        ServerBuilder, Tool, asks::InputRequired,
     },
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -109,7 +112,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
             let count = count(&runs);
             move |ctx: &Ctx, _: $args| {
                 count();
-                let answer = ctx.form::<Region>(&region());
+                let answer = ctx.by_hand().form::<Region>(&region());
                 async move {
                     Ok::<_, antiphon::Error>(match answer? {
                         None => Reply::from(region()),
@@ -123,7 +126,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
         let count = count(&runs);
         move |ctx: &Ctx| {
             count();
-            let answer = ctx.form::<Region>(&region());
+            let answer = ctx.by_hand().form::<Region>(&region());
             async move {
                 Ok::<_, antiphon::Error>(match answer? {
                     None => Reply::from(region()),
@@ -145,7 +148,7 @@ pub fn fixture(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Fixture {
                 async move { named.name }
             }
         }))
-        .tool(Tool::new("shed", async |ctx: &Ctx, _: NoArguments| match ctx.state() {
+        .tool(Tool::new("shed", async |ctx: &Ctx, _: NoArguments| match ctx.by_hand().state() {
             None => Reply::from(InputRequired::state_only("half")),
             Some(state) => Reply::Complete(format!("{state} and whole")),
         }))

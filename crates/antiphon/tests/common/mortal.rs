@@ -2,9 +2,14 @@
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
 use antiphon::store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, NewTask, Owner, RunnerId,
-    StepRecord, StoreClock, StoreFuture, StoreIdentity, StoreReach, Swept, TaskClaim, TaskCreated, TaskFence,
-    TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore, TaskSummary, TaskUpdate,
+    CallStore, StoreClock, StoreFuture, StoreIdentity, TaskLimits, TaskStore,
+    calls::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, RunnerId, StepRecord, StoreReach,
+        Swept,
+    },
+    tasks::{
+        NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskRow, TaskSent, TaskSummary, TaskUpdate,
+    },
 };
 use std::{
     future::pending,
@@ -173,7 +178,8 @@ impl StoreTime {
     pub fn clock(&self) -> StoreClock {
         let now = Arc::clone(&self.now);
         StoreClock::from_fn(move || {
-            antiphon::store::Micros::new(1_800_000_000_000_000).after(Duration::from_micros(now.load(SeqCst)))
+            antiphon::store::calls::Micros::new(1_800_000_000_000_000)
+                .after(Duration::from_micros(now.load(SeqCst)))
         })
     }
 

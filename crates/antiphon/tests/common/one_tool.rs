@@ -2,7 +2,7 @@
 #![allow(unused_macros, unused_imports, reason = "each test program uses its part")]
 
 use super::ring;
-use antiphon::server::{Limits, ReplayCheck, Server, ServerBuilder, Tool};
+use antiphon::server::{Limits, Server, ServerBuilder, Tool, operations::ReplayCheck};
 
 /// Creates the tool `t` from the body of its handler.
 macro_rules! tool {

@@ -2,8 +2,11 @@
 
 use crate::common::*;
 use antiphon::{
-    server::{Ask, Ctx, InputRequired, Reply, Tool},
-    wire::{CreateMessageParams, FormField, FormSchema, SamplingMessage},
+    server::{Ask, Ctx, Reply, Tool, asks::InputRequired},
+    wire::{
+        forms::{FormField, FormSchema},
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -34,8 +37,12 @@ fn asking() -> Fixture {
     fixture(|builder| {
         let all = Tool::new("all", async |ctx: &Ctx, _: Named| {
             let [url, form, sample, roots] = everything();
-            let found =
-                (ctx.url(&url), ctx.form::<Region>(&form)?, ctx.sampled(&sample), ctx.listed_roots(&roots));
+            let found = (
+                ctx.by_hand().url(&url),
+                ctx.by_hand().form::<Region>(&form)?,
+                ctx.by_hand().sampled(&sample),
+                ctx.by_hand().listed_roots(&roots),
+            );
             Ok::<_, antiphon::Error>(match found {
                 (Some(url), Some(form), Some(sampled), Some(roots)) => Reply::Complete(format!(
                     "{} {} {} {}",
@@ -50,7 +57,7 @@ fn asking() -> Fixture {
         let each = Tool::new("each", async |ctx: &Ctx, _: Named| {
             let asks = six();
             let regions: Vec<String> = (asks.iter())
-                .filter_map(|ask| ctx.form::<Region>(ask).ok()??.accepted().map(|form| form.region))
+                .filter_map(|ask| ctx.by_hand().form::<Region>(ask).ok()??.accepted().map(|form| form.region))
                 .collect();
             let mut asks = asks.into_iter();
             match asks.next().filter(|_| regions.is_empty()) {
@@ -169,16 +176,19 @@ fn two_rounds() -> Fixture {
         builder.tool(Tool::new("two", async |ctx: &Ctx, _: Named| {
             let schema = || FormSchema::new(vec![FormField::text("region")]);
             let (first, second) = (Ask::form("q", "First?", schema()), Ask::form("q", "Second?", schema()));
-            assert!(ctx.leg() == 1 || ctx.unverified_responses().is_none(), "unasked answers on a later leg");
-            if let Some(answer) = ctx.form::<Region>(&first)? {
+            assert!(
+                ctx.leg() == 1 || ctx.by_hand().unverified_responses().is_none(),
+                "unasked answers on a later leg"
+            );
+            if let Some(answer) = ctx.by_hand().form::<Region>(&first)? {
                 let state = answer.accepted().map_or_else(|| "none".to_owned(), |form| form.region);
                 return Ok(Reply::from(InputRequired::ask(second).with_state(state)));
             }
-            let seen: Vec<String> = ctx.input_responses().map(|(key, _)| key.to_owned()).collect();
-            Ok::<_, antiphon::Error>(match ctx.form::<Region>(&second)? {
+            let seen: Vec<String> = ctx.by_hand().input_responses().map(|(key, _)| key.to_owned()).collect();
+            Ok::<_, antiphon::Error>(match ctx.by_hand().form::<Region>(&second)? {
                 Some(answer) => Reply::Complete(format!(
                     "{} {} {}",
-                    ctx.state().unwrap_or("-"),
+                    ctx.by_hand().state().unwrap_or("-"),
                     answer.accepted().map_or_else(|| "none".to_owned(), |form| form.region),
                     seen.join(",")
                 )),
@@ -210,15 +220,15 @@ async fn an_older_state_only_ever_brings_back_its_own_questions() {
 async fn unverified_answers_are_met_on_first_legs_only_and_by_name_only() {
     let fixture = fixture(|builder| {
         builder.tool(Tool::new("tell", async |ctx: &Ctx, _: Named| {
-            let unverified = ctx.unverified_responses().map(|all| {
+            let unverified = ctx.by_hand().unverified_responses().map(|all| {
                 assert_eq!(format!("{all:?}"), "Unverified(..)");
                 all.trust_without_verification().len()
             });
-            let verified = ctx.input_responses().len();
+            let verified = ctx.by_hand().input_responses().len();
             let text = format!(
                 "{} {verified} {unverified:?} {}",
                 ctx.leg(),
-                ctx.form::<Region>(&region())?.is_some()
+                ctx.by_hand().form::<Region>(&region())?.is_some()
             );
             Ok::<_, antiphon::Error>(match ctx.leg() {
                 1 if unverified.is_none() => Reply::from(InputRequired::state_only(text)),
@@ -251,7 +261,7 @@ async fn a_reworded_question_is_asked_again_and_nothing_is_done_on_the_old_answe
         let counted = charged.clone();
         let tool = Tool::new("pay", move |ctx: &Ctx, _: Named| {
             let ask = Ask::form("ok", message, FormSchema::new(vec![FormField::boolean("ok")]));
-            let answer = ctx.form::<Map<String, Value>>(&ask);
+            let answer = ctx.by_hand().form::<Map<String, Value>>(&ask);
             if matches!(answer, Ok(Some(_))) {
                 counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             }

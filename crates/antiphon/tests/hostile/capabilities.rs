@@ -3,7 +3,10 @@
 use crate::common::*;
 use antiphon::{
     server::{Ask, Ctx, Reply, Tool},
-    wire::{AskSupport, CreateMessageParams, SamplingMessage},
+    wire::{
+        AskSupport,
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -133,7 +136,7 @@ async fn needs_are_checked_before_the_first_line_of_every_leg() {
             let first = ctx.leg() == 1;
             async move {
                 match first {
-                    true => Reply::from(antiphon::server::InputRequired::state_only("s")),
+                    true => Reply::from(antiphon::server::asks::InputRequired::state_only("s")),
                     false => Reply::Complete("done"),
                 }
             }

@@ -4,10 +4,14 @@ use crate::common::{log::take_log, *};
 use antiphon::{
     seal::{Codec, CodecError, Principal},
     server::{
-        Answer, Ask, Caller, Ctx, HandlerOutcome, InputRequired, IntoOutcome as _, Limits, Reply,
-        ServerBuilder, Tool,
+        Answer, Ask, Caller, Ctx, Limits, Reply, ServerBuilder, Tool,
+        asks::InputRequired,
+        offers::{HandlerOutcome, IntoOutcome as _},
     },
-    wire::{CallToolResult, FormField, FormSchema},
+    wire::{
+        CallToolResult,
+        forms::{FormField, FormSchema},
+    },
 };
 use serde_json::{Value, json};
 use std::{
@@ -69,15 +73,15 @@ struct Narrow {
 
 /// Asks with a state; what it does then, its argument says.
 async fn ask_or_fail(ctx: &Ctx, args: Named) -> antiphon::Result<Reply<String>> {
-    let Some(answer) = ctx.form::<Region>(&question())? else {
+    let Some(answer) = ctx.by_hand().form::<Region>(&question())? else {
         let state =
             if args.name == "large" { STATE.repeat(20_000) } else { format!("{{\"x\":\"{STATE}\"}}") };
         return Ok(InputRequired::ask(question()).with_state(state).into());
     };
     match &*args.name {
-        "form" => ctx.form::<Narrow>(&question()).map(drop)?,
-        "state" => ctx.state_as::<u32>().map(drop)?,
-        "member" => ctx.state_as::<std::collections::HashMap<String, bool>>().map(drop)?,
+        "form" => ctx.by_hand().form::<Narrow>(&question()).map(drop)?,
+        "state" => ctx.by_hand().state_as::<u32>().map(drop)?,
+        "member" => ctx.by_hand().state_as::<std::collections::HashMap<String, bool>>().map(drop)?,
         "again" => return Ok(Ask::form("a b", ANSWER, FormSchema::new(Vec::new())).into()),
         "large" => return Ok(InputRequired::state_only(STATE.repeat(20_000)).into()),
         "panic" => panic!("at the disco"),
@@ -242,7 +246,9 @@ async fn a_context_and_its_answers_print_no_secret() {
     let fixture = fixture(|builder| {
         builder.tool(Tool::new("print", async |ctx: &Ctx, _: Named| match ctx.leg() {
             1 => Reply::from(InputRequired::ask(region()).with_state(STATE)),
-            _ => Reply::Complete(format!("{ctx:?} {:?}", ctx.input_responses().collect::<Vec<_>>())),
+            _ => {
+                Reply::Complete(format!("{ctx:?} {:?}", ctx.by_hand().input_responses().collect::<Vec<_>>()))
+            }
         }))
     });
     let params = json!({"name": "print", "arguments": {"name": "x"}});

@@ -5,8 +5,11 @@ use crate::common::{
     *,
 };
 use antiphon::{
-    server::{Ask, Caller, Ctx, InputRequired, Limits, Reply, ServerBuilder, Tool},
-    wire::{CreateMessageParams, FormField, FormSchema, SamplingMessage},
+    server::{Ask, Caller, Ctx, Limits, Reply, ServerBuilder, Tool, asks::InputRequired},
+    wire::{
+        forms::{FormField, FormSchema},
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use serde_json::{Value, json};
 use std::{sync::atomic::Ordering, time::Duration};
@@ -41,7 +44,7 @@ fn limit_of(what: &str, (status, reply): &(u16, Value)) -> String {
 /// A tool that asks these until all have an answer, with this state.
 fn asks(asks: Vec<Ask>, state: String) -> Tool {
     Tool::new("it", move |ctx: &Ctx, _: Named| {
-        let (answered, asks, state) = (ctx.input_responses().len(), asks.clone(), state.clone());
+        let (answered, asks, state) = (ctx.by_hand().input_responses().len(), asks.clone(), state.clone());
         async move {
             let mut asks = asks.into_iter();
             match asks.next().filter(|_| answered == 0) {

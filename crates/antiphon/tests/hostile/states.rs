@@ -9,7 +9,10 @@ use antiphon::{
         stdio::serve_streams,
     },
     server::{Ask, Caller, Ctx, Prompt, Reply, ResourceTemplate, Server, Tool},
-    wire::{FormField, FormSchema, ResourceContents},
+    wire::{
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -122,10 +125,11 @@ fn recording() -> (Server, Record, ManualClock) {
         ($args:ty, $name:expr, $made:expr) => {{
             let record = record.clone();
             move |ctx: &Ctx, args: $args| {
-                let answer = ctx.form::<Region>(&region()).unwrap().map(|answer| match answer.accepted() {
-                    Some(form) => form.region,
-                    None => "no".to_owned(),
-                });
+                let answer =
+                    ctx.by_hand().form::<Region>(&region()).unwrap().map(|answer| match answer.accepted() {
+                        Some(form) => form.region,
+                        None => "no".to_owned(),
+                    });
                 let name: String = $name(args);
                 record.lock().unwrap().push((name.clone(), answer.clone()));
                 async move {
@@ -303,14 +307,18 @@ async fn a_hundred_calls_on_one_stream_do_not_mix() {
     };
     let tool = Tool::new("rounds", move |ctx: &Ctx, named: Named| {
         let (first, second) = (ask(&named.name, "one"), ask(&named.name, "two"));
-        let found = (ctx.form::<Region>(&first), ctx.form::<Region>(&second), ctx.state().map(str::to_owned));
+        let found = (
+            ctx.by_hand().form::<Region>(&first),
+            ctx.by_hand().form::<Region>(&second),
+            ctx.by_hand().state().map(str::to_owned),
+        );
         async move {
             // Others go on meanwhile.
             tokio::task::yield_now().await;
             Ok::<_, antiphon::Error>(match (found.0?, found.1?, found.2) {
                 (Some(answer), _, _) => {
                     let state = answer.accepted().map_or_else(String::new, |form| form.region);
-                    antiphon::server::InputRequired::ask(second).with_state(state).into()
+                    antiphon::server::asks::InputRequired::ask(second).with_state(state).into()
                 }
                 (None, Some(answer), Some(state)) => {
                     let region = answer.accepted().map_or_else(String::new, |form| form.region);

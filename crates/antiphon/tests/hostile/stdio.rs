@@ -10,7 +10,7 @@ use crate::common::{
 };
 use antiphon::{
     server::{Ctx, Limits, NoArguments, Server, Tool},
-    wire::{FormSchema, LogLevel},
+    wire::{LogLevel, forms::FormSchema},
 };
 use serde_json::{Value, json};
 use std::{io, time::Duration};

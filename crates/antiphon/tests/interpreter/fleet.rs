@@ -12,7 +12,8 @@ use crate::{
 use antiphon::{
     seal::{KeyRing, SecretKey},
     server::{
-        Caller, ClaimOptions, Ctx, Limits, NoArguments, ReplayCheck, Server, TaskMode, TaskOptions, Tool,
+        Caller, ClaimOptions, Ctx, Limits, NoArguments, Server, TaskMode, TaskOptions, Tool,
+        operations::ReplayCheck,
     },
     store::{CallStore, MemoryStore, SqliteOptions, SqliteStore},
     wire::AskSupport,

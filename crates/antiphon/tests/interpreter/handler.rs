@@ -8,7 +8,7 @@ use crate::{
     tree::{Joined, Name, Node, letter},
     user::{in_branch, mix, together},
 };
-use antiphon::server::{Ctx, Winner};
+use antiphon::server::{Ctx, flow::Winner};
 use futures_util::{
     FutureExt as _, StreamExt as _,
     future::{join_all, try_join_all},

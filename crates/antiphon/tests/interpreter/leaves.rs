@@ -10,7 +10,7 @@ use crate::{
 };
 use antiphon::{
     Result as Outcome,
-    server::{Answer, AskError, Attempt, Ctx, Retry, StepError},
+    server::{Answer, AskError, Ctx, Retry, StepError, steps::Attempt},
 };
 use serde::{Deserialize, Serialize};
 use std::{

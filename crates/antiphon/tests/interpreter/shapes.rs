@@ -13,9 +13,10 @@ use antiphon::{
     Result as Outcome, resolver,
     seal::{KeyRing, SecretKey},
     server::{
-        Ask as Put, Ctx, InputRequired, Limits, NoArguments, ReplayCheck, Reply, Server, ServerBuilder, Tool,
+        Ask as Put, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, asks::InputRequired,
+        operations::ReplayCheck,
     },
-    store::{MemoryStore, Micros, StoreClock},
+    store::{MemoryStore, StoreClock, calls::Micros},
     tool,
     wire::AskSupport,
 };
@@ -115,7 +116,7 @@ fn spins() -> String {
 async fn by_hand(ctx: &Ctx, env: Env) -> Reply<String> {
     let scene = env.scene.clone();
     let Program::ByHand(stages, last) = &*scene.program else { unreachable!("another tool's") };
-    let mut kept: Vec<Vec<StoredAnswer>> = match ctx.state_as() {
+    let mut kept: Vec<Vec<StoredAnswer>> = match ctx.by_hand().state_as() {
         Ok(kept) => kept.unwrap_or_default(),
         Err(error) => {
             env.wrong(format!("the state cannot be read: {error:?}"));
@@ -173,9 +174,9 @@ fn put(path: &str, text: &str, form: Form) -> Put {
 fn given(ctx: &Ctx, path: &str, text: &str, form: Form, env: &Env) -> Option<StoredAnswer> {
     let ask = put(path, text, form);
     let said = match form {
-        Form::Pick => ctx.form::<Pick>(&ask).map(|it| it.map(|it| read(it, path, env))),
-        Form::Sure => ctx.form::<Sure>(&ask).map(|it| it.map(|it| read(it, path, env))),
-        Form::Note => ctx.form::<Note>(&ask).map(|it| it.map(|it| read(it, path, env))),
+        Form::Pick => ctx.by_hand().form::<Pick>(&ask).map(|it| it.map(|it| read(it, path, env))),
+        Form::Sure => ctx.by_hand().form::<Sure>(&ask).map(|it| it.map(|it| read(it, path, env))),
+        Form::Note => ctx.by_hand().form::<Note>(&ask).map(|it| it.map(|it| read(it, path, env))),
     };
     let said = said.unwrap_or_else(|error| {
         env.wrong(format!("the answer to `{path}` cannot be read: {error:?}"));

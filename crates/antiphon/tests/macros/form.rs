@@ -4,10 +4,10 @@
 
 use antiphon::{
     Form, FormChoice,
-    client::{Client, ElicitAsk, transport::memory},
+    client::{Client, asks::ElicitAsk, transport::memory},
     serve::stdio::serve_streams,
     server::{Answer, Ask, Ctx, NoArguments, Reply, Server, Tool},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -347,7 +347,7 @@ fn an_answer_of_one_field_is_the_form_of_a_struct_with_that_field() {
 
 async fn provision(ctx: &Ctx, _: NoArguments) -> antiphon::Result<Reply<String>> {
     let ask = Ask::of::<Place>("place", "Where should the database live?");
-    Ok(match ctx.form::<Place>(&ask)? {
+    Ok(match ctx.by_hand().form::<Place>(&ask)? {
         None => ask.into(),
         Some(Answer::Accept(place)) => Reply::Complete(format!("{place:?}")),
         Some(Answer::Decline | Answer::Cancel) => Reply::Complete("nowhere".into()),

@@ -10,7 +10,10 @@ use antiphon::{
         Caller, Ctx, Json, NoArguments, Prompt, Resource, ResourceTemplate, Server, Service, State, Tool,
     },
     tool,
-    wire::{ContentBlock, PromptMessage, ResourceContents},
+    wire::{
+        ContentBlock,
+        content::{PromptMessage, ResourceContents},
+    },
 };
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -86,9 +89,9 @@ where
     name.to_owned()
 }
 
-impl antiphon::server::IntoOutcome<antiphon::wire::CallToolResult> for Own {
-    fn into_outcome(self) -> antiphon::server::HandlerOutcome<antiphon::wire::CallToolResult> {
-        antiphon::server::IntoOutcome::into_outcome("own")
+impl antiphon::server::offers::IntoOutcome<antiphon::wire::CallToolResult> for Own {
+    fn into_outcome(self) -> antiphon::server::offers::HandlerOutcome<antiphon::wire::CallToolResult> {
+        antiphon::server::offers::IntoOutcome::into_outcome("own")
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::common::request;
 use antiphon::{
     Error, Result, prompt, resolver, server,
-    server::{Attempt, Caller, Ctx, Retry, Server, State, StepError, Tool, Winner},
+    server::{Caller, Ctx, Retry, Server, State, StepError, Tool, flow::Winner, steps::Attempt},
     tool,
 };
 use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, stream::FuturesUnordered};

@@ -319,7 +319,7 @@ async fn what_it_needs_is_asked_of_the_client_first() {
 
 #[tool(name = "ask", answer_timeout = "2h")]
 async fn ask_region(ctx: &Ctx) -> antiphon::Result<Reply<String>> {
-    match ctx.form::<common::Region>(&common::region())? {
+    match ctx.by_hand().form::<common::Region>(&common::region())? {
         None => Ok(common::region().into()),
         Some(answer) => Ok(Reply::Complete(answer.accepted().unwrap().region)),
     }

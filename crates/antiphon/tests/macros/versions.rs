@@ -7,7 +7,7 @@ use antiphon::{
     Form, Result, server,
     server::{Caller, Ctx, Server, ServerBuilder},
     tool,
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde_json::{Value, json};
 

@@ -263,7 +263,7 @@ async fn a_call_that_took_too_long_as_a_whole() {
 
 #[tokio::test]
 async fn a_late_state_is_asked_again_where_the_server_says_so() {
-    let fixture = fixture(|builder| builder.on_expired(antiphon::server::OnExpired::AskAgain));
+    let fixture = fixture(|builder| builder.on_expired(antiphon::server::operations::OnExpired::AskAgain));
     for (method, params) in askable() {
         let (_, reply) = send(Over::Http, &fixture.server, &request(1, method, params.clone()), None).await;
         let state = state_of(&reply);

@@ -11,10 +11,13 @@ use antiphon::{
     memory,
     serve::http::{HttpOptions, HttpService},
     server::{
-        AuditLog, Call, CallReply, CallService, Caller, Ctx, NoArguments, RateLimit, Refused, ResultCache,
-        Server, ServerBuilder, Tool, ToolConcurrency,
+        Caller, Ctx, NoArguments, Server, ServerBuilder, Tool,
+        layers::{AuditLog, Call, CallReply, CallService, RateLimit, Refused, ResultCache, ToolConcurrency},
     },
-    wire::{CallToolResult, ErrorCode, FormField, FormSchema},
+    wire::{
+        CallToolResult, ErrorCode,
+        forms::{FormField, FormSchema},
+    },
 };
 use http::{Extensions, HeaderMap};
 use serde_json::{Map, Value, json};

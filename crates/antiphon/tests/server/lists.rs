@@ -3,7 +3,10 @@
 use crate::common::{Over, fixture, request, send};
 use antiphon::{
     server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    wire::{Annotations, Icon, Meta, PromptArgument, ResourceContents, ToolAnnotations},
+    wire::{
+        Annotations, Icon, Meta, ToolAnnotations,
+        content::{PromptArgument, ResourceContents},
+    },
 };
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use crate::common::{
 };
 use antiphon::{
     serve::http::{HttpOptions, HttpService},
-    server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, Tool},
-    wire::{FormField, FormSchema},
+    server::{Ask, Ctx, Limits, NoArguments, Reply, Server, Tool, asks::InputRequired},
+    wire::forms::{FormField, FormSchema},
 };
 use serde_json::{Value, json};
 use std::time::Duration;

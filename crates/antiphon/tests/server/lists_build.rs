@@ -4,7 +4,7 @@ use crate::common::{Over, log::take_log, request, ring, send};
 use antiphon::{
     seal::{Codec, CodecError},
     server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
-    wire::{PromptArgument, ResourceContents},
+    wire::content::{PromptArgument, ResourceContents},
 };
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use crate::common::{Over, fixture, meta, request, send, with};
 use antiphon::{
     Error,
     server::{Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde_json::{Map, Value, json};
 

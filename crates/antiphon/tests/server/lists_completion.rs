@@ -5,10 +5,10 @@ use crate::common::{Over, by_header, gate::gate, request, send, with};
 use antiphon::{
     Error,
     server::{
-        Completing, Completions, Ctx, Limits, NoArguments, Prompt, Resource, ResourceTemplate, Server,
-        ServerBuilder,
+        Completing, Ctx, Limits, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder,
+        offers::Completions,
     },
-    wire::{PromptArgument, ResourceContents},
+    wire::content::{PromptArgument, ResourceContents},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;

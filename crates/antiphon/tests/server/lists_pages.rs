@@ -9,7 +9,7 @@ use crate::common::{
 };
 use antiphon::{
     server::{CacheHint, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder, Tool},
-    wire::{CacheScope, ReadResourceResult, ResourceContents, Ttl},
+    wire::{CacheScope, ReadResourceResult, Ttl, content::ResourceContents},
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, time::Duration};
@@ -356,7 +356,7 @@ async fn what_was_read_carries_the_hint_of_its_resource() {
 #[tokio::test]
 async fn what_was_read_with_answers_is_not_kept() {
     let asking = Resource::new("x://asks", "asks", async |ctx: &Ctx| {
-        let answer = ctx.form::<common::Region>(&common::region())?;
+        let answer = ctx.by_hand().form::<common::Region>(&common::region())?;
         Ok::<_, antiphon::Error>(match answer {
             None => antiphon::server::Reply::from(common::region()),
             Some(_) => antiphon::server::Reply::Complete(ResourceContents::text("x://asks", "for one")),

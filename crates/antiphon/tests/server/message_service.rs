@@ -11,7 +11,7 @@ use antiphon::{
         http::{HttpOptions, HttpService},
         stdio::serve_streams,
     },
-    server::{Caller, ReplyMessage},
+    server::{Caller, operations::ReplyMessage},
     wire::ErrorObject,
 };
 use antiphon_wire::write_result;

@@ -9,7 +9,7 @@ use crate::common::{
 use antiphon::{
     serve::http::{HttpOptions, HttpService},
     server::{Ctx, NoArguments, Prompt, Resource, Tool},
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use bytes::Bytes;
 use http::Request;

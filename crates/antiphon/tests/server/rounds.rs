@@ -237,8 +237,8 @@ async fn elsewhere_state_and_answers_are_ignored() {
 #[tokio::test]
 async fn a_handler_that_asks_what_cannot_be_asked() {
     use antiphon::{
-        server::{Ask, InputRequired, NoArguments, Tool},
-        wire::{FormField, FormSchema},
+        server::{Ask, NoArguments, Tool, asks::InputRequired},
+        wire::forms::{FormField, FormSchema},
     };
     let form = |key: &str| Ask::form(key, "?", FormSchema::new(vec![FormField::text("a")]));
     let beyond = || {

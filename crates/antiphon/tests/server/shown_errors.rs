@@ -9,7 +9,7 @@ use crate::common::{
 use antiphon::{
     Error, Result, ShowError,
     server::{Completing, Ctx, NoArguments, Prompt, Resource, ServerBuilder, StepError, Tool},
-    wire::{PromptArgument, ReadResourceResult},
+    wire::{ReadResourceResult, content::PromptArgument},
 };
 use anyhow::Context as _;
 use serde_json::{Value, json};

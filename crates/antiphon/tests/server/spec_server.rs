@@ -5,7 +5,7 @@ use crate::common::{Over, answers, fixture, gate::soon, lines, meta, request, se
 use antiphon::{
     Error,
     server::{CacheHint, Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    wire::{LogLevel, ResourceContents},
+    wire::{LogLevel, content::ResourceContents},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -356,7 +356,7 @@ async fn cursors_are_read_by_all_lists_alike() {
 #[tokio::test]
 async fn a_read_with_answers_is_complete_and_not_to_be_kept() {
     let read = async |ctx: &Ctx| {
-        Ok::<_, Error>(match ctx.form::<common::Region>(&common::region())? {
+        Ok::<_, Error>(match ctx.by_hand().form::<common::Region>(&common::region())? {
             None => antiphon::server::Reply::from(common::region()),
             Some(_) => antiphon::server::Reply::Complete(ResourceContents::text("q://1", "x")),
         })

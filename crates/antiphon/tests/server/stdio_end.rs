@@ -8,9 +8,9 @@ use crate::common::{
 use antiphon::{
     Error, Form,
     serve::stdio::{ServeStreams, serve_streams},
-    server::{Ctx, Prompt, ReplayCheck, Resource, Server, State},
+    server::{Ctx, Prompt, Resource, Server, State, operations::ReplayCheck},
     tool,
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde_json::{Map, Value, json};
 use std::{

@@ -5,7 +5,7 @@ use crate::common::{fixture, gate::soon, lines, request, socket};
 use antiphon::{
     serve::http::HttpOptions,
     server::{Ctx, Limits, NoArguments, Prompt, Resource, Server, Tool},
-    wire::ResourceContents,
+    wire::content::ResourceContents,
 };
 use serde_json::{Value, json};
 

@@ -7,10 +7,15 @@ use crate::common::{
 use antiphon::{
     Form, Result,
     server::{
-        Ask, Carrier, Ctx, InputRequired, Limits, NoArguments, Prompt, Reply, Resource, Server,
-        ServerBuilder, Tool, Winner,
+        Ask, Ctx, Limits, NoArguments, Prompt, Reply, Resource, Server, ServerBuilder, Tool,
+        asks::InputRequired,
+        flow::{Carrier, Winner},
     },
-    wire::{AskSupport, FormField, FormSchema, SamplingMessage},
+    wire::{
+        AskSupport,
+        forms::{FormField, FormSchema},
+        sampling::SamplingMessage,
+    },
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -63,7 +68,7 @@ where
 pub(super) fn tool<R, F>(name: &str, run: F) -> Tool
 where
     F: for<'a> Fn(&'a Ctx, NoArguments) -> BoxFuture<'a, R> + Send + Sync + 'static,
-    R: antiphon::server::IntoOutcome<antiphon::wire::CallToolResult> + 'static,
+    R: antiphon::server::offers::IntoOutcome<antiphon::wire::CallToolResult> + 'static,
 {
     Tool::new(name, run)
 }
@@ -514,7 +519,7 @@ async fn prompts_and_resources() {
     let server = built(|builder| {
         builder.prompt(Prompt::new("p", async |ctx: &Ctx, _: NoArguments| place(ctx).await)).resource(
             Resource::new("ask://r", "r", async |ctx: &Ctx| -> Result<_> {
-                Ok(antiphon::wire::ResourceContents::text("ask://r", place(ctx).await?))
+                Ok(antiphon::wire::content::ResourceContents::text("ask://r", place(ctx).await?))
             }),
         )
     });

@@ -8,8 +8,15 @@ use crate::common::{
 use antiphon::{
     Result,
     serve::MessageService as _,
-    server::{Answer, Ask, Caller, Carrier, Ctx, InputRequired, Limits, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema, Incoming, ProtocolVersion, SamplingMessage},
+    server::{
+        Answer, Ask, Caller, Ctx, Limits, NoArguments, Reply, Tool, asks::InputRequired, flow::Carrier,
+    },
+    wire::{
+        ProtocolVersion,
+        forms::{FormField, FormSchema},
+        messages::Incoming,
+        sampling::SamplingMessage,
+    },
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -38,16 +45,22 @@ async fn asked_by_hand() {
             counted.fetch_add(1, Ordering::SeqCst);
             assert_eq!(ctx.carrier(), Carrier::Pushed);
             let by_hand = || -> Result<Reply<String>> {
-                Ok(match (ctx.state(), ctx.form::<Region>(&form())?, ctx.form::<Sure>(&sure())?) {
-                    (None, None, _) => InputRequired::state_only("begun").into(),
-                    (Some("begun"), None, _) => {
-                        InputRequired::ask(form()).and(sure()).with_state("asked").into()
-                    }
-                    (Some("asked"), Some(Answer::Accept(region)), Some(Answer::Accept(sure))) => {
-                        Reply::Complete(format!("{} {} {}", region.region, sure.sure, ctx.leg()))
-                    }
-                    other => Reply::Complete(format!("unexpected {:?}", other.0)),
-                })
+                Ok(
+                    match (
+                        ctx.by_hand().state(),
+                        ctx.by_hand().form::<Region>(&form())?,
+                        ctx.by_hand().form::<Sure>(&sure())?,
+                    ) {
+                        (None, None, _) => InputRequired::state_only("begun").into(),
+                        (Some("begun"), None, _) => {
+                            InputRequired::ask(form()).and(sure()).with_state("asked").into()
+                        }
+                        (Some("asked"), Some(Answer::Accept(region)), Some(Answer::Accept(sure))) => {
+                            Reply::Complete(format!("{} {} {}", region.region, sure.sure, ctx.leg()))
+                        }
+                        other => Reply::Complete(format!("unexpected {:?}", other.0)),
+                    },
+                )
             };
             let reply = by_hand();
             Box::pin(async move { reply })
@@ -75,7 +88,7 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
     let most = 1024 * 1024 - sampled(0).to_string().len();
     let uris = |length: usize| json!({"roots": [{"uri": format!("file:///{}", "x".repeat(length))}]});
     let words = |most: usize| format!("at most {most} bytes");
-    let params = || antiphon::wire::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
+    let params = || antiphon::wire::sampling::CreateMessageParams::new(vec![SamplingMessage::user("?")], 10);
     let form = || Ask::form("ask", "Which?", FormSchema::new(vec![FormField::text("region")]));
     let url = || Ask::url("ask", "Pay.", "https://pay.example/1");
     type Asks = dyn Fn() -> Ask + Send + Sync;
@@ -94,9 +107,9 @@ async fn each_answer_by_hand_is_judged_when_it_comes() {
         let server = built(move |builder| {
             builder.tool(tool("t", move |ctx, _| {
                 let last = Ask::form("last", "Sure?", FormSchema::new(vec![FormField::boolean("sure")]));
-                let reply: Reply<String> = if ctx.state().is_some() {
+                let reply: Reply<String> = if ctx.by_hand().state().is_some() {
                     Reply::Complete(
-                        ctx.input_responses().map(|(key, _)| key).collect::<Vec<_>>().join(" and "),
+                        ctx.by_hand().input_responses().map(|(key, _)| key).collect::<Vec<_>>().join(" and "),
                     )
                 } else {
                     InputRequired::ask(asks()).and(last).with_state("asked").into()
@@ -172,7 +185,7 @@ async fn the_time_of_each_question_by_hand() {
 async fn state_only_results_have_an_end() {
     let server = built(|builder| {
         builder.tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
-            let so_far: u32 = ctx.state().map_or(0, |state| state.parse().unwrap());
+            let so_far: u32 = ctx.by_hand().state().map_or(0, |state| state.parse().unwrap());
             InputRequired::state_only((so_far + 1).to_string()).into()
         }))
     });
@@ -187,7 +200,7 @@ async fn state_only_results_have_an_end() {
 async fn no_state_leaves_without_a_stream() {
     let server = built(|builder| {
         builder.tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
-            match ctx.state() {
+            match ctx.by_hand().state() {
                 None => InputRequired::state_only("begun").into(),
                 Some(state) => Reply::Complete(format!("{state} {:?}", ctx.carrier())),
             }
@@ -206,7 +219,7 @@ async fn urls_first() {
         builder
             .tool(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Reply<String> {
                 let ask = Ask::url("pay", "Pay.", "https://pay.example/1").id("deposit-42");
-                match ctx.url(&ask) {
+                match ctx.by_hand().url(&ask) {
                     Some(answer) => Reply::Complete(format!("{answer:?}")),
                     None => InputRequired::ask(ask).urls_first().into(),
                 }
@@ -248,7 +261,7 @@ async fn urls_first_after_a_step() {
         Ask::url("pay", "Pay.", "https://pay.example/1").id("deposit-42")
     }
     fn required(ctx: &Ctx, charge: usize) -> Reply<String> {
-        match ctx.url(&page()) {
+        match ctx.by_hand().url(&page()) {
             Some(answer) => Reply::Complete(format!("{charge} {answer:?}")),
             None => InputRequired::ask(page()).with_state("charged").urls_first().into(),
         }
@@ -262,7 +275,7 @@ async fn urls_first_after_a_step() {
             // The step was completed in an earlier leg.
             .tool(Tool::new("later", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
                 let charge = charge(ctx).await?;
-                Ok(match ctx.state() {
+                Ok(match ctx.by_hand().state() {
                     None => InputRequired::state_only("charged").into(),
                     Some(_) => required(ctx, charge),
                 })

@@ -8,7 +8,10 @@ use crate::common::{
 };
 use antiphon::{
     server::{Ctx, Json, Limits, NoArguments, Prompt, Server, Tool},
-    wire::{CallToolResult, ContentBlock, LogLevel, PromptMessage, ResourceLink},
+    wire::{
+        CallToolResult, ContentBlock, LogLevel,
+        content::{PromptMessage, ResourceLink},
+    },
 };
 use serde_json::{Value, json};
 

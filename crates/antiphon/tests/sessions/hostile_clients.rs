@@ -13,8 +13,10 @@ use crate::legacy_http_support::{NEWEST, Session, bare, call, initialize, messag
 use antiphon::{
     Form, Result,
     serve::http::{HttpOptions, HttpService},
-    server::{Ask, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, Winner},
-    wire::{FormField, FormSchema},
+    server::{
+        Ask, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, Tool, asks::InputRequired, flow::Winner,
+    },
+    wire::forms::{FormField, FormSchema},
 };
 use futures_util::future::{BoxFuture, join_all};
 use http::Method;

@@ -11,9 +11,13 @@ use antiphon::{
     Form, Result,
     serve::http::{HttpOptions, HttpService},
     server::{
-        Answer, Ask, AskError, Ctx, InputRequired, Limits, NoArguments, Reply, Server, ServerBuilder, Tool,
+        Answer, Ask, AskError, Ctx, Limits, NoArguments, Reply, Server, ServerBuilder, Tool,
+        asks::InputRequired,
     },
-    wire::{FormField, FormSchema, SamplingMessage},
+    wire::{
+        forms::{FormField, FormSchema},
+        sampling::SamplingMessage,
+    },
 };
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -294,7 +298,7 @@ async fn answers_that_took_longer() {
         Ask::form(key, format!("{key}?"), FormSchema::new(vec![FormField::text("region")]))
     }
     let by_hand = Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
-        let (a, b) = (ctx.form::<Place>(&ask("a"))?, ctx.form::<Place>(&ask("b"))?);
+        let (a, b) = (ctx.by_hand().form::<Place>(&ask("a"))?, ctx.by_hand().form::<Place>(&ask("b"))?);
         Ok(match (a, b) {
             (Some(Answer::Accept(a)), Some(Answer::Accept(b))) => {
                 Reply::Complete(format!("{} {}", a.region, b.region))

@@ -9,7 +9,7 @@ use crate::{
 use antiphon::{
     Error, Form,
     seal::Principal,
-    server::{Ask, Caller, Ctx, InputRequired, Reply, Server, State},
+    server::{Ask, Caller, Ctx, Reply, Server, State, asks::InputRequired},
     tool,
 };
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn opens_a_page(ctx: &Ctx) -> Result<String, Error> {
 #[tool(task = "required", approved_by(is_manager))]
 async fn by_hand(ctx: &Ctx) -> Result<Reply<String>, Error> {
     let ask = Ask::of::<Name>("name", "Whose?");
-    Ok(match ctx.form::<Name>(&ask)? {
+    Ok(match ctx.by_hand().form::<Name>(&ask)? {
         None => Reply::from(InputRequired::ask(ask)),
         Some(_) => Reply::Complete("done".to_owned()),
     })

@@ -3,10 +3,12 @@
 use crate::client::{TaskClient, accept, client, keys_of, text_of};
 use antiphon::{
     Clock, Error, Form, resolver,
-    server::{Answer, Ask, AskError, Ctx, InputRequired, Reply, Server, State, StepError, Winner},
-    store::{MemoryStore, MemoryTasks, Micros, StoreClock},
+    server::{
+        Answer, Ask, AskError, Ctx, Reply, Server, State, StepError, asks::InputRequired, flow::Winner,
+    },
+    store::{MemoryStore, MemoryTasks, StoreClock, calls::Micros},
     tool,
-    wire::SamplingMessage,
+    wire::sampling::SamplingMessage,
 };
 use serde_json::{Value, json};
 use std::{
@@ -121,9 +123,9 @@ async fn many(ctx: &Ctx, number: u32) -> Result<String, Error> {
 /// Returns its questions, one after the other.
 #[tool(task = "required")]
 async fn by_hand(ctx: &Ctx, number: u32) -> Result<Reply<String>, Error> {
-    let at: u32 = ctx.state_as()?.unwrap_or(0);
+    let at: u32 = ctx.by_hand().state_as()?.unwrap_or(0);
     let ask = |at: u32| Ask::form(format!("size-{at}"), "Which size?", Size::schema());
-    let has_answer = ctx.form::<Size>(&ask(at))?.is_some();
+    let has_answer = ctx.by_hand().form::<Size>(&ask(at))?.is_some();
     let next = at + u32::from(has_answer);
     Ok(if next == number {
         Reply::Complete(format!("{number} answers"))

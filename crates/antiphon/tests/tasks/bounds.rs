@@ -5,7 +5,7 @@ use crate::client::{TaskClient, accept, client, text_of};
 use antiphon::{
     Error, Form,
     server::{Ctx, Limits, Server, State, StepError, TaskOptions},
-    store::{MemoryTasks, Micros, StoreClock, TaskLimits},
+    store::{MemoryTasks, StoreClock, TaskLimits, calls::Micros},
     tool,
 };
 use serde_json::{Value, json};

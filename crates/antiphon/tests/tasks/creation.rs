@@ -8,7 +8,7 @@ use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
     server::{Ctx, Server},
-    store::{CallStore, MemoryStore, Micros, StoreClock},
+    store::{CallStore, MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::json;

@@ -6,7 +6,7 @@ use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
     server::{Ctx, Limits, Server, State, StepError},
-    store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
+    store::{ManualStoreClock, MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use futures_util::{

@@ -5,8 +5,11 @@ use antiphon::{
     Error,
     server::{Ctx, Server, State},
     store::{
-        MemoryTasks, NewTask, Owner, RunnerId, StoreFuture, StoreReach, TaskClaim, TaskCreated, TaskFence,
-        TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore, TaskSummary, TaskUpdate,
+        MemoryTasks, StoreFuture, TaskLimits, TaskStore,
+        calls::{Owner, RunnerId, StoreReach},
+        tasks::{
+            NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskRow, TaskSent, TaskSummary, TaskUpdate,
+        },
     },
     tool,
 };

@@ -8,7 +8,7 @@ use antiphon::{
     Clock, Error, Form, ManualClock,
     seal::{KeyRing, SecretKey},
     server::{AskError, Ctx, Server},
-    store::{CallStore, ManualStoreClock, MemoryStore, Micros, StoreClock},
+    store::{CallStore, ManualStoreClock, MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::json;

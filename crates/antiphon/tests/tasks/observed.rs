@@ -8,7 +8,7 @@ use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
     server::{Ctx, Server, State, StepError},
-    store::{MemoryStore, Micros, StoreClock},
+    store::{MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::json;
@@ -154,7 +154,7 @@ async fn the_log_of_a_task_holds_no_secret() {
 async fn tasks_are_counted() {
     let client = client(|server| server.state(Fails::default()).tool(greet));
     let metrics = || client.server.task_metrics();
-    assert_eq!(metrics(), antiphon::server::TaskMetrics::default());
+    assert_eq!(metrics(), antiphon::server::operations::TaskMetrics::default());
     let answered = client.task("greet", json!({"greeting": "a"})).await;
     let cancelled = client.task("greet", json!({"greeting": "b"})).await;
     for id in [&answered, &cancelled] {

@@ -3,7 +3,9 @@
 use antiphon::{
     Error, Form,
     client::{
-        Call, CallProgress, Client, ClientBuilder, FormAsk, Mode, TaskForm, TaskHandle, transport::memory,
+        Call, CallProgress, Client, ClientBuilder, FormAsk, Mode,
+        tasks::{TaskForm, TaskHandle},
+        transport::memory,
     },
     serve::stdio::serve_streams,
     server::{Ctx, Server},

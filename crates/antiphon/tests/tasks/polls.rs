@@ -9,8 +9,12 @@ use antiphon::{
     Error, Form,
     server::Ctx,
     store::{
-        MemoryTasks, NewTask, Owner, RunnerId, StoreFuture, StoreReach, TaskClaim, TaskCreated, TaskFence,
-        TaskKey, TaskLimits, TaskNext, TaskRow, TaskSent, TaskStore, TaskSummary, TaskUpdate,
+        MemoryTasks, StoreFuture, TaskLimits, TaskStore,
+        calls::{Owner, RunnerId, StoreReach},
+        tasks::{
+            NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskNext, TaskRow, TaskSent, TaskSummary,
+            TaskUpdate,
+        },
     },
     tool,
 };

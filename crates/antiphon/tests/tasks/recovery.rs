@@ -6,7 +6,7 @@ use antiphon::{
     Error, Form,
     seal::{KeyRing, SecretKey},
     server::{AskError, Ctx, Server, State},
-    store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
+    store::{ManualStoreClock, MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::{Value, json};

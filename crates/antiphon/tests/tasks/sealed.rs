@@ -4,7 +4,7 @@ use crate::client::{accept, client, text_of};
 use antiphon::{
     Error, Form,
     server::Ctx,
-    store::{MemoryTasks, TaskKey, TaskStore},
+    store::{MemoryTasks, TaskStore, tasks::TaskKey},
     tool,
 };
 use serde_json::json;

@@ -7,8 +7,8 @@ use crate::{
 };
 use antiphon::{
     Error, Form,
-    server::{Ask, Ctx, InputRequired, Limits, Reply, Server, State},
-    store::{MemoryTasks, Micros, StoreClock},
+    server::{Ask, Ctx, Limits, Reply, Server, State, asks::InputRequired},
+    store::{MemoryTasks, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn announced_beside_a_step(ctx: &Ctx, gate: State<Gate>) -> Result<String,
 #[tool(task = "required")]
 async fn announced_by_hand(ctx: &Ctx) -> Result<Reply<String>, Error> {
     let ask = Ask::url("page", "Pay.", "https://pay.example/7").id("payment-7");
-    Ok(match ctx.url(&ask) {
+    Ok(match ctx.by_hand().url(&ask) {
         None => Reply::from(InputRequired::ask(ask)),
         Some(_) => Reply::Complete("paid".to_owned()),
     })

@@ -10,7 +10,7 @@ use antiphon::{
     seal::{KeyRing, SecretKey},
     serve::stdio::serve_streams,
     server::{Ctx, Server, State},
-    store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
+    store::{ManualStoreClock, MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use crate::client::{TaskClient, accept, client, text_of};
 use antiphon::{
     Clock, Error, Form,
-    server::{Ctx, State, TaskOptions, UrlRef},
+    server::{Ctx, State, TaskOptions, asks::UrlRef},
     tool,
 };
 use serde_json::{Value, json};

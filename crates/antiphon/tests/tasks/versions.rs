@@ -6,7 +6,7 @@ use antiphon::{
     Form, Result,
     seal::{KeyRing, SecretKey},
     server::{Ctx, Server, ServerBuilder, State},
-    store::{ManualStoreClock, MemoryStore, Micros, StoreClock},
+    store::{ManualStoreClock, MemoryStore, StoreClock, calls::Micros},
     tool,
 };
 use serde_json::{Value, json};

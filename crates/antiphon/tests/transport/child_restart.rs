@@ -4,7 +4,9 @@
 use crate::transport_support::{Outcome, ask, failed, request, soon};
 use antiphon::{
     client::{
-        Client, ClientErrorKind, Mode, ReconnectPolicy, RequestFault, SubscriptionEvent,
+        Client, ClientErrorKind, Mode,
+        calls::RequestFault,
+        events::{ReconnectPolicy, SubscriptionEvent},
         transport::{
             ChildCommand, ChildStderr, ChildTransport, Transport,
             TransportErrorKind::{Closed, Unreachable},

@@ -3,7 +3,7 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Ctx, NoArguments, Reply, Tool},
-    wire::{FieldKind, FormField, FormSchema, TextFormat},
+    wire::forms::{FieldKind, FormField, FormSchema, TextFormat},
 };
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(super) fn survey() -> Tool {
 
 async fn asks(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let ask = Ask::form("survey", "A few questions", form());
-    Ok(Reply::Complete(match ctx.form::<Map<String, Value>>(&ask)? {
+    Ok(Reply::Complete(match ctx.by_hand().form::<Map<String, Value>>(&ask)? {
         None => return Ok(ask.into()),
         Some(Answer::Accept(filled)) => Value::Object(filled).to_string(),
         Some(_) => "No answers.".into(),

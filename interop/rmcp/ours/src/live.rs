@@ -3,9 +3,13 @@
 use antiphon::{
     Result,
     server::{
-        Answer, Ask, Completing, Ctx, InputRequired, NoArguments, Reply, ResourceTemplate, Server, Tool,
+        Answer, Ask, Completing, Ctx, NoArguments, Reply, ResourceTemplate, Server, Tool, asks::InputRequired,
     },
-    wire::{FormField, FormSchema, LogLevel, ResourceContents},
+    wire::{
+        LogLevel,
+        content::ResourceContents,
+        forms::{FormField, FormSchema},
+    },
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -55,7 +59,7 @@ pub(super) fn count_then_ask() -> Tool {
 async fn counts_then_asks(ctx: &Ctx, To { to }: To) -> Result<Reply<String>> {
     report_steps(ctx, to);
     let ask = Ask::form("again", "Count again?", FormSchema::new(vec![FormField::text("word")]));
-    Ok(match ctx.form(&ask)? {
+    Ok(match ctx.by_hand().form(&ask)? {
         None => InputRequired::ask(ask).with_state("counted").into(),
         Some(Answer::Accept(Word { word })) => Reply::Complete(format!("counted twice to {to}, said {word}")),
         Some(_) => Reply::Complete(format!("counted twice to {to}")),

@@ -4,8 +4,8 @@
 use crate::single::summary_of;
 use antiphon::{
     Result,
-    server::{Answer, Ask, Ctx, InputRequired, NoArguments, Reply, Tool},
-    wire::{FormField, FormSchema},
+    server::{Answer, Ask, Ctx, NoArguments, Reply, Tool, asks::InputRequired},
+    wire::forms::{FormField, FormSchema},
 };
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ async fn gathers(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let (form, roots) = (word("z:form", "A word, please"), Ask::roots("roots"));
     let page = Ask::url("a.page", "Agree to the terms", "https://example.com/terms");
     let model = summary_of("everything");
-    let answers = (ctx.form::<Word>(&form)?, ctx.url(&page), ctx.sampled(&model), ctx.listed_roots(&roots));
+    let answers = (ctx.by_hand().form::<Word>(&form)?, ctx.by_hand().url(&page), ctx.by_hand().sampled(&model), ctx.by_hand().listed_roots(&roots));
     let (Some(form_answer), Some(page_answer), Some(message), Some(found)) = answers else {
         return Ok(InputRequired::ask(form).and(page).and(model).and(roots).into());
     };
@@ -49,14 +49,14 @@ pub(super) fn ladder() -> Tool {
 }
 
 async fn climbs(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
-    let mut words: Vec<String> = ctx.state_as()?.unwrap_or_default();
+    let mut words: Vec<String> = ctx.by_hand().state_as()?.unwrap_or_default();
     loop {
         let step = words.len() + 1;
         if step > 3 {
             return Ok(Reply::Complete(words.join(" ")));
         }
         let ask = word(&format!("word{step}"), &format!("Word {step} of 3"));
-        match ctx.form(&ask)? {
+        match ctx.by_hand().form(&ask)? {
             None => return Ok(InputRequired::ask(ask).with_json_state(&words)?.into()),
             Some(Answer::Accept(Word { word })) => words.push(word),
             Some(_) => return Ok(Reply::Complete(format!("stopped at {step}"))),
@@ -70,10 +70,10 @@ pub(super) fn shed() -> Tool {
 
 async fn sheds(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let ask = word("last", "A last word");
-    Ok(match ctx.state() {
+    Ok(match ctx.by_hand().state() {
         None => InputRequired::state_only("one").into(),
         Some("one") => InputRequired::state_only("one, two").into(),
-        Some(state) => match ctx.form(&ask)? {
+        Some(state) => match ctx.by_hand().form(&ask)? {
             None => InputRequired::ask(ask).with_state(state).into(),
             Some(Answer::Accept(Word { word })) => Reply::Complete(format!("{state}, {word}")),
             Some(_) => Reply::Complete(format!("{state}, nothing")),
@@ -86,6 +86,6 @@ pub(super) fn insist() -> Tool {
 }
 
 async fn insists(ctx: &Ctx, _: NoArguments) -> Reply<String> {
-    let round = ctx.state().and_then(|state| state.parse().ok()).unwrap_or(0) + 1;
+    let round = ctx.by_hand().state().and_then(|state| state.parse().ok()).unwrap_or(0) + 1;
     InputRequired::ask(word("more", "One more?")).with_state(round.to_string()).into()
 }

@@ -4,7 +4,10 @@
 use antiphon::{
     Result,
     server::{Answer, Ask, Completing, Ctx, Json, NoArguments, Prompt, Reply, Resource, Tool},
-    wire::{CreateMessageParams, ResourceContents, SamplingMessage},
+    wire::{
+        content::ResourceContents,
+        sampling::{CreateMessageParams, SamplingMessage},
+    },
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +44,7 @@ pub(super) fn pay() -> Tool {
 async fn pays(ctx: &Ctx, Amount { amount }: Amount) -> Result<Reply<String>> {
     let page = format!("https://pay.example.com/?amount={amount}");
     let ask = Ask::url("checkout", format!("Pay {amount} EUR on our page"), page);
-    Ok(Reply::Complete(match ctx.url(&ask) {
+    Ok(Reply::Complete(match ctx.by_hand().url(&ask) {
         None => return Ok(ask.into()),
         Some(Answer::Accept(())) => format!("Consent to pay {amount} EUR noted."),
         Some(Answer::Decline) => "Not paid: declined.".into(),
@@ -63,7 +66,7 @@ pub(super) fn summarize() -> Tool {
 
 async fn summarizes(ctx: &Ctx, Text { text }: Text) -> Result<Reply<String>> {
     let ask = summary_of(&text);
-    let Some(message) = ctx.sampled(&ask) else { return Ok(ask.into()) };
+    let Some(message) = ctx.by_hand().sampled(&ask) else { return Ok(ask.into()) };
     let text = message.content.first_text().unwrap_or("nothing");
     Ok(Reply::Complete(format!("{} says: {text}", message.model)))
 }
@@ -74,7 +77,7 @@ pub(super) fn list_my_roots() -> Tool {
 
 async fn lists_roots(ctx: &Ctx, _: NoArguments) -> Result<Reply<String>> {
     let ask = Ask::roots("roots");
-    let Some(found) = ctx.listed_roots(&ask) else { return Ok(ask.into()) };
+    let Some(found) = ctx.by_hand().listed_roots(&ask) else { return Ok(ask.into()) };
     let roots: Vec<&str> = found.roots.iter().map(|root| root.uri.as_str()).collect();
     Ok(Reply::Complete(format!("Roots: {}", roots.join(", "))))
 }
@@ -109,7 +112,7 @@ pub(super) fn drafted() -> Prompt {
 
 async fn drafts(ctx: &Ctx, Text { text }: Text) -> Result<Reply<String>> {
     let ask = summary_of(&text);
-    let Some(message) = ctx.sampled(&ask) else { return Ok(ask.into()) };
+    let Some(message) = ctx.by_hand().sampled(&ask) else { return Ok(ask.into()) };
     Ok(Reply::Complete(format!("Work from: {}", message.content.first_text().unwrap_or("nothing"))))
 }
 
@@ -119,7 +122,7 @@ pub(super) fn tree() -> Resource {
 
 async fn reads_tree(ctx: &Ctx) -> Result<Reply<ResourceContents>> {
     let ask = Ask::roots("roots");
-    let Some(found) = ctx.listed_roots(&ask) else { return Ok(ask.into()) };
+    let Some(found) = ctx.by_hand().listed_roots(&ask) else { return Ok(ask.into()) };
     let roots: Vec<&str> = found.roots.iter().map(|root| root.uri.as_str()).collect();
     Ok(Reply::Complete(ResourceContents::text("tree://mine", roots.join("\n")).with_mime_type("text/plain")))
 }

@@ -3,7 +3,7 @@
 use antiphon::{
     serve::http::{HttpOptions, serve_http},
     server::{Completing, Ctx, NoArguments, Prompt, Resource, ResourceTemplate, Server, Tool},
-    wire::{PromptArgument, ResourceContents},
+    wire::content::{PromptArgument, ResourceContents},
 };
 use serde_json::{Map, Value};
 use std::net::TcpListener;

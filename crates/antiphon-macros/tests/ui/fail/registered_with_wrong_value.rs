@@ -1,4 +1,4 @@
-use antiphon::{prompt, resource, server::Server, tool, wire::ResourceContents};
+use antiphon::{prompt, resource, server::Server, tool, wire::content::ResourceContents};
 
 #[tool]
 async fn provision() -> String {

@@ -1,5 +1,5 @@
 //! A resolver of a resolver takes an argument that the prompt and the resource do not have.
-use antiphon::{Result, prompt, resolver, resource, wire::ResourceContents};
+use antiphon::{Result, prompt, resolver, resource, wire::content::ResourceContents};
 
 #[resolver]
 async fn size(path: &str) -> Result<u64> {

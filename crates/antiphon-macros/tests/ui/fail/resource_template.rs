@@ -1,4 +1,4 @@
-use antiphon::{resource, wire::ResourceContents};
+use antiphon::{resource, wire::content::ResourceContents};
 
 #[resource("report://{id")]
 async fn open(id: String) -> ResourceContents {

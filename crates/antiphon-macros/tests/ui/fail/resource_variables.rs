@@ -1,4 +1,4 @@
-use antiphon::{resource, wire::ResourceContents};
+use antiphon::{resource, wire::content::ResourceContents};
 
 #[resource("report://{year}/{id}")]
 async fn report(id: String) -> ResourceContents {

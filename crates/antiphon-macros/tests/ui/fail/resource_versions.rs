@@ -1,8 +1,8 @@
 use antiphon::{prompt, resource};
 
 #[resource("report://{id}", on_version = "later")]
-async fn report(id: String) -> antiphon::wire::ResourceContents {
-    antiphon::wire::ResourceContents::text(id, "")
+async fn report(id: String) -> antiphon::wire::content::ResourceContents {
+    antiphon::wire::content::ResourceContents::text(id, "")
 }
 
 #[prompt(rename("draft"))]

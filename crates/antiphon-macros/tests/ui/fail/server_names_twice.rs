@@ -1,4 +1,4 @@
-use antiphon::{server, wire::ResourceContents};
+use antiphon::{server, wire::content::ResourceContents};
 
 struct Files;
 

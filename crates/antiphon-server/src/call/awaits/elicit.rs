@@ -70,7 +70,7 @@ impl Ctx {
     /// Asks the person to fill in a form that the program makes at run time, for example with choices from a database:
     ///
     /// ```
-    /// use antiphon::{Result, server::Ctx, wire::{FormField, FormSchema}};
+    /// use antiphon::{Result, server::Ctx, wire::forms::{FormField, FormSchema}};
     ///
     /// #[derive(serde::Deserialize)]
     /// struct Picked {

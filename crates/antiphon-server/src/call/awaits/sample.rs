@@ -28,7 +28,7 @@ impl Ctx {
     /// Deprecated in 2026-07-28: call a model provider instead.
     ///
     /// ```
-    /// use antiphon::{Result, server::Ctx, wire::{ModelPreferences, SamplingMessage}};
+    /// use antiphon::{Result, server::Ctx, wire::sampling::{ModelPreferences, SamplingMessage}};
     ///
     /// async fn summary(ctx: &Ctx, text: String) -> Result<String> {
     ///     let fast = ModelPreferences::default().hint("haiku").hint("mini").speed_priority(0.9).cost_priority(0.5);

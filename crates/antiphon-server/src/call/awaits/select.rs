@@ -39,10 +39,10 @@ impl Ctx {
     /// The key follows the rules for the key of a step: one for each use.
     ///
     /// ```
-    /// use antiphon::{Result, server::{Ctx, Winner}};
+    /// use antiphon::{Result, server::{Ctx, flow::Winner}};
     /// # #[derive(serde::Deserialize)] struct Voucher { code: String }
     /// # impl antiphon::Form for Voucher {
-    /// #     fn schema() -> antiphon::wire::FormSchema { antiphon::wire::FormSchema::new(vec![antiphon::wire::FormField::text("code")]) }
+    /// #     fn schema() -> antiphon::wire::forms::FormSchema { antiphon::wire::forms::FormSchema::new(vec![antiphon::wire::forms::FormField::text("code")]) }
     /// # }
     ///
     /// async fn pay(ctx: &Ctx) -> Result<String> {

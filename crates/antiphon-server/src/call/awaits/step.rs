@@ -396,7 +396,7 @@ where
             *this.pause = None;
         }
         if let Some(stored) = this.stored {
-            match ready!(stored.poll_begin(&mut cx, runtime.limits().step_result)) {
+            match ready!(stored.poll_begin(&mut cx, runtime.limits().engine.step_result)) {
                 Begun::Run { attempt: number } => attempt.number = number,
                 Begun::Ended(result) => return Poll::Ready(result),
                 Begun::BodyEnded => return stored.poll_end(&mut cx),
@@ -420,7 +420,7 @@ where
         };
         let result = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(Some(output))) => (this.settle)(output, runtime.limits().step_result),
+            Ok(Poll::Ready(Some(output))) => (this.settle)(output, runtime.limits().engine.step_result),
             Ok(Poll::Ready(None)) => {
                 Err(NoOutcome::Failed("its function can be called only once".to_owned()))
             }

@@ -31,7 +31,7 @@ fn parts() -> Vec<(&'static str, usize)> {
         // The text, and the arguments that are decoded from it; a task for a subscription, and its copy on the way out.
         ("long requests, and tasks that are sent", 2 * limits.request_bytes),
         ("heads of requests in sessions", limits.session_handlers * 32 * KIB),
-        ("records of calls in sessions", limits.session_handlers * limits.state),
+        ("records of calls in sessions", limits.session_handlers * limits.engine.state),
         ("clients of sessions", limits.sessions * CLIENT_INFO),
         ("events of sessions", http.sessions.limits.all_bytes),
         ("messages before replies", MAX_ALL_BYTES),

@@ -3,7 +3,7 @@
 use super::{Ended, Pick, Play, World};
 use antiphon::{
     Error, Result,
-    server::{Ctx, State, StepError, Winner},
+    server::{Ctx, State, StepError, flow::Winner},
     tool,
 };
 use futures_util::{StreamExt as _, stream::FuturesUnordered};

@@ -37,7 +37,10 @@ use crate::common::{
 };
 use antiphon::{
     Clock,
-    server::{Attempt, Caller, ClaimOptions, Limits, ReplayCheck, Server, ServerBuilder, TaskOptions},
+    server::{
+        Caller, ClaimOptions, Limits, Server, ServerBuilder, TaskOptions, operations::ReplayCheck,
+        steps::Attempt,
+    },
     store::MemoryStore,
 };
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use crate::common::{
 };
 use antiphon::{
     Error, Result,
-    server::{Ctx, ReplayCheck, Server, ServerBuilder, State},
+    server::{Ctx, Server, ServerBuilder, State, operations::ReplayCheck},
     tool,
 };
 use futures_util::{

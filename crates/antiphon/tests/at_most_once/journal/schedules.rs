@@ -5,7 +5,7 @@ use crate::common::mortal::{Death, Process, StoreTime};
 use antiphon::{
     Result,
     seal::Principal,
-    server::{Caller, Ctx, State, StepError, Winner},
+    server::{Caller, Ctx, State, StepError, flow::Winner},
     store::MemoryStore,
     tool,
 };

@@ -1,7 +1,7 @@
 //! The handler of a random call: it follows a plan.
 
 use super::{super::*, process::Process, random::Random};
-use antiphon::server::{TaskMode, Winner};
+use antiphon::server::{TaskMode, flow::Winner};
 use futures_util::{
     StreamExt as _,
     stream::{self, FuturesUnordered, Stream},

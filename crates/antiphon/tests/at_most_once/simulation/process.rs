@@ -1,9 +1,14 @@
 //! One process of the fleet: it may die, or pause for a time, at each of its events.
 
 use antiphon::store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, NewTask, Owner, RunnerId,
-    StepRecord, StoreFuture, StoreReach, Swept, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits,
-    TaskRow, TaskSent, TaskStore, TaskSummary, TaskUpdate,
+    CallStore, StoreFuture, TaskLimits, TaskStore,
+    calls::{
+        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, RunnerId, StepRecord, StoreReach,
+        Swept,
+    },
+    tasks::{
+        NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskRow, TaskSent, TaskSummary, TaskUpdate,
+    },
 };
 use std::{
     future::pending,

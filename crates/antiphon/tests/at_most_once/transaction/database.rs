@@ -4,7 +4,8 @@ use super::script::Script;
 use antiphon::{
     server::{Ctx, StepError},
     store::{
-        CallStore, ManualStoreClock, Micros, SqliteOptions, SqliteStore, StoreClock, rusqlite::Connection,
+        CallStore, ManualStoreClock, SqliteOptions, SqliteStore, StoreClock, calls::Micros,
+        rusqlite::Connection,
     },
 };
 use futures_util::future::{BoxFuture, FutureExt as _};

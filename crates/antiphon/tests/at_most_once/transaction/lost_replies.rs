@@ -4,9 +4,11 @@ use super::{database::Sqlite, script::Script, *};
 use antiphon::{
     server::StepError,
     store::{
-        Appended, BlobDigest, CallKey, Claim, ClaimRequest, Conclusion, Fence, Owner, SqliteStore,
-        StepRecord, StoreError, StoreErrorKind, StoreFuture, StoreIdentity, StoreReach, Swept, Transact,
-        Transacted, TransactionStore, Written,
+        SqliteStore, StoreError, StoreErrorKind, StoreFuture, StoreIdentity, Transact, TransactionStore,
+        calls::{
+            Appended, BlobDigest, CallKey, Claim, ClaimRequest, Conclusion, Fence, Owner, StepRecord,
+            StoreReach, Swept, Transacted, Written,
+        },
     },
 };
 use std::sync::Mutex;

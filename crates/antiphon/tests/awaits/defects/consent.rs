@@ -1,7 +1,7 @@
 //! Consent stays with what was shown: what a dropped answer makes of the answers, race winners and steps behind it.
 
 use super::*;
-use antiphon::server::Winner;
+use antiphon::server::flow::Winner;
 use std::sync::atomic::AtomicU64;
 
 /// A number that the test changes between legs, for the text of a question.

@@ -1,7 +1,7 @@
 //! Panics that the handler catches: what stood around them is as before.
 
 use super::*;
-use antiphon::server::Winner;
+use antiphon::server::flow::Winner;
 use std::panic::AssertUnwindSafe;
 
 /// Steps, questions and a race behind a caught panic.

@@ -2,7 +2,7 @@
 //! can tell if it belongs to the step or to code that still reaches the missing entry.
 
 use super::*;
-use antiphon::server::Winner;
+use antiphon::server::flow::Winner;
 use futures_util::{StreamExt as _, future::join_all, stream};
 use std::future::{pending, ready};
 use tokio::time::{Instant, sleep};

@@ -1,7 +1,7 @@
 //! Steps that a new version adds in front of recorded ones.
 
 use super::*;
-use antiphon::server::Migration;
+use antiphon::server::flow::Migration;
 
 fn first_version(effects: &Effects) -> Server {
     let effects = effects.clone();

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::common::one_tool::built;
-use antiphon::server::{Migration, ServerBuilder, Winner};
+use antiphon::server::{
+    ServerBuilder,
+    flow::{Migration, Winner},
+};
 
 /// The version that asks before it deletes. `name` comes later, so that the refusal is recorded by then.
 fn asking() -> Server {

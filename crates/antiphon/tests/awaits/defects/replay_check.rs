@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::one_tool::built;
-use antiphon::server::ReplayCheck;
+use antiphon::server::operations::ReplayCheck;
 use std::sync::{Arc, Mutex};
 use tokio::time::sleep;
 
@@ -29,7 +29,7 @@ async fn a_race_that_the_grace_left_undecided_may_be_decided_when_the_handler_ru
             for turn in 0..2_u64 {
                 let asks = ctx.elicit::<Sure>("Sure?").nth(turn);
                 let race = ctx.select(("w", turn), (asks, sleep(ms(41)))).await;
-                timers += u64::from(matches!(race, antiphon::server::Winner::B(())));
+                timers += u64::from(matches!(race, antiphon::server::flow::Winner::B(())));
             }
             Ok(timers.to_string())
         }

@@ -1,7 +1,7 @@
 //! Steps that are tried again, and a call that is cancelled: the attempt under way ends, and no other begins.
 
 use super::*;
-use antiphon::server::{Attempt, Caller, Retry, StepError};
+use antiphon::server::{Caller, Retry, StepError, steps::Attempt};
 use std::sync::Arc;
 use tokio::{sync::watch, time::sleep};
 

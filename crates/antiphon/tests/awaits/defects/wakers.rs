@@ -1,7 +1,7 @@
 //! Futures in sets that poll only what was woken: every future that may go on is woken, once.
 
 use super::*;
-use antiphon::server::Winner;
+use antiphon::server::flow::Winner;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use std::{
     future::{Future, pending, poll_fn},

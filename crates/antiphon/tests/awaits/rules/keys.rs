@@ -1,7 +1,7 @@
 //! One key, one use; what a key may be; and that nothing else tells entries apart.
 
 use super::*;
-use antiphon::server::{Ask, InputRequired, Reply};
+use antiphon::server::{Ask, Reply, asks::InputRequired};
 use std::collections::BTreeSet;
 use std::pin::Pin;
 
@@ -17,7 +17,7 @@ struct Amount {
 async fn branch(ctx: &Ctx, call: &str, who: &str, number: Option<u64>) -> Result<String> {
     let (mut amount, mut receipt) =
         (ctx.elicit::<Amount>("How much?"), ctx.elicit::<Amount>("Send the receipt?").key("receipt"));
-    let mut key = antiphon::server::StepKey::from("charge");
+    let mut key = antiphon::server::steps::StepKey::from("charge");
     if let Some(number) = number {
         (amount, receipt, key) = (amount.nth(number), receipt.nth(number), ("charge", number).into());
     }
@@ -315,12 +315,18 @@ async fn a_call_may_await_questions_and_return_them() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
         let place: Place = ctx.elicit("Where?").await?;
         let ask = Ask::of::<Confirm>("sure", format!("Sure of {}?", place.region));
-        let Some(Answer::Accept(sure)) = ctx.form::<Confirm>(&ask)? else {
+        let Some(Answer::Accept(sure)) = ctx.by_hand().form::<Confirm>(&ask)? else {
             return Ok(InputRequired::ask(ask).with_state("asked").into());
         };
         // What was answered by hand, and the state, are there again when the handler awaits behind them.
         let next: Place = ctx.elicit("And then?").key("next").await?;
-        Ok(Reply::Complete(format!("{} {} {} {:?}", place.region, sure.ok, next.region, ctx.state())))
+        Ok(Reply::Complete(format!(
+            "{} {} {} {:?}",
+            place.region,
+            sure.ok,
+            next.region,
+            ctx.by_hand().state()
+        )))
     }));
     let mut talk = ToolCall::new(json!({}));
     let answers = [
@@ -342,7 +348,7 @@ async fn an_answer_to_a_returned_question_is_dropped_with_an_awaited_one_before_
         let text = format!("Which? ({})", TEXT.load(SeqCst));
         let place: Place = ctx.elicit(text).await?;
         let ask = Ask::of::<Confirm>("sure", "Really?");
-        match ctx.form::<Confirm>(&ask)? {
+        match ctx.by_hand().form::<Confirm>(&ask)? {
             Some(Answer::Accept(_)) => Ok(Reply::Complete(place.region)),
             _ => Ok(ask.into()),
         }

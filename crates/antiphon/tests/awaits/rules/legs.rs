@@ -3,7 +3,7 @@
 use super::*;
 use antiphon::{
     Clock, ManualClock,
-    server::{Migration, OnVersion},
+    server::flow::{Migration, OnVersion},
     wire::LogLevel,
 };
 use serde::Serialize;

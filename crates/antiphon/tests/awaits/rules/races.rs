@@ -1,7 +1,7 @@
 //! Races: answers first, in source order; then steps begin in source order.
 
 use super::*;
-use antiphon::server::Winner;
+use antiphon::server::flow::Winner;
 use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use std::{convert::Infallible, time::Duration};
 

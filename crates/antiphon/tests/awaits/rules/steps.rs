@@ -3,7 +3,7 @@
 use super::*;
 use antiphon::{
     Error,
-    server::{Ask, Attempt, InputRequired, Reply, Retry, StepError},
+    server::{Ask, Reply, Retry, StepError, asks::InputRequired, steps::Attempt},
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -336,7 +336,7 @@ async fn steps_may_stand_beside_questions_by_hand() {
     let server = server(Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<Reply<String>> {
         let id: usize = ctx.step("make", async |s| Ok(RUNS.note(&s))).await?;
         let sure = Ask::of::<Confirm>("sure", "Sure?");
-        Ok(match ctx.form::<Confirm>(&sure)?.and_then(Answer::accepted) {
+        Ok(match ctx.by_hand().form::<Confirm>(&sure)?.and_then(Answer::accepted) {
             None => InputRequired::ask(sure).into(),
             Some(Confirm { ok }) => Reply::Complete(format!("{id} {ok}")),
         })

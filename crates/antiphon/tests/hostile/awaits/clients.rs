@@ -1,7 +1,7 @@
 //! Clients that answer what was not asked, under another name, or with the state of another round.
 
 use super::*;
-use antiphon::server::{Caller, Winner};
+use antiphon::server::{Caller, flow::Winner};
 
 /// One request with exactly this text for its answers.
 async fn raw(server: &Server, state: &str, answers: &str) -> Value {

@@ -1,7 +1,7 @@
 //! No limit strikes between an effect and its record.
 
 use super::*;
-use antiphon::server::Winner;
+use antiphon::server::flow::Winner;
 
 /// A tool that fills its record with `fill`, has an effect, and then records more in the same leg.
 macro_rules! behind_an_effect {

@@ -1,7 +1,7 @@
 //! A recorded entry counts for the ask or step that it was recorded for, and for no other.
 
 use super::*;
-use antiphon::server::{Migration, Winner};
+use antiphon::server::flow::{Migration, Winner};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]

@@ -133,7 +133,7 @@ where
     T: Serialize + DeserializeOwned + Send + 'static,
 {
     let (runtime, claim) = (ctx.leg_runtime(), claimed(ctx, site, store.identity())?);
-    let limit = runtime.limits().step_result;
+    let limit = runtime.limits().engine.step_result;
     let ahead = runtime.with(|leg| leg.write_ahead_of_step(&path, 1));
     let record = claim.end_of_step(&path, ahead.as_ref().map(|ahead| ahead.text.clone()));
     let conclude = move |result| conclude(result, limit, S::is_temporary, record);
