@@ -10,7 +10,7 @@ use antiphon::{
     Error, Result,
     seal::Principal,
     server::{Caller, Ctx, NoArguments, Server, ServerBuilder, Tool},
-    wire::{FormField, FormSchema},
+    wire::forms::{FormField, FormSchema},
 };
 use http::{Extensions, HeaderMap};
 use serde_json::{Map, Value, json};
