@@ -2,7 +2,7 @@
 //!
 //! All answers pass through this module, for awaited questions and for questions asked by hand.
 
-use crate::{limits::Limits, stop::StopReason};
+use crate::limits::{Limits, StopReason};
 use antiphon_wire::{Action, CreateMessageResult, ElicitResult, InputRequest, KnownAsk, ListRootsResult};
 use std::fmt;
 

@@ -6,7 +6,7 @@
 //! | `Replay` (replay.rs) | the entries of the record (history.rs), and the futures that the handler awaits (slots.rs) |
 //! | `Asks` (asks.rs) | the answers that have come (inbox.rs), the questions that are open, the round |
 //! | `Steps` (steps.rs) | the order of the steps that run, and what makes new ones wait |
-//! | `Ending` (ending.rs) | the ends that a leg has besides its questions |
+//! | `Ending` (steps.rs) | the ends that a leg has besides its questions |
 //! | `HandlerMemory` (memory.rs) | notes, and the handler's own state |
 //!
 //! The fields of a part are private to its file. Its methods return what happened: a future that continues, a reason to stop. The
@@ -14,20 +14,14 @@
 
 mod ask;
 mod asks;
-mod begin;
 mod branches;
 mod by_hand;
-mod checkpoint;
 mod context;
-mod earlier_run;
 mod end;
-mod ending;
 mod history;
 mod inbox;
 mod memory;
 mod next_action;
-mod observations;
-mod pending;
 mod poll;
 mod replay;
 mod select;
@@ -36,29 +30,26 @@ mod slot;
 mod slots;
 mod step;
 mod steps;
-mod view;
 mod write_ahead;
 
 pub use ask::AskPoll;
 pub use asks::AnsweredQuestion;
-pub use end::LegOutput;
+pub use end::{LegOutput, PendingAsk};
 pub use inbox::AnsweredAsk;
+pub use memory::Observations;
 pub use next_action::{GraceReason, NextAction};
-pub use observations::Observations;
-pub use pending::PendingAsk;
 pub use poll::{DeferredWork, LogEvent, PollContext};
 pub use setup::{Delivery, Purpose, Setup};
 pub use slot::{BranchId, Question, SlotId};
 pub use step::{StepBegin, StepPoll};
 
-use crate::stop::StopReason;
+use crate::limits::StopReason;
 use antiphon_seal::Call;
 use asks::Asks;
-use ending::Ending;
 use memory::HandlerMemory;
 use poll::Polls;
 use replay::Replay;
-use steps::Steps;
+use steps::{Ending, Steps};
 
 /// One leg of one call.
 #[derive(Debug)]

@@ -59,7 +59,6 @@ mod leg;
 mod limits;
 mod record;
 mod step_waker;
-mod stop;
 mod sync;
 mod wake_tracker;
 
@@ -70,13 +69,12 @@ pub use leg::{
     LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepBegin,
     StepPoll,
 };
-pub use limits::Limits;
+pub use limits::{Limits, StopReason};
 pub use record::{
     AskRecord, CANCELLED, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome,
     StoredLeg, UrlReference, WriteAhead,
 };
 pub use step_waker::StepWaker;
-pub use stop::StopReason;
 pub use wake_tracker::WakeTracker;
 
 /// The location of the call in the author's code.

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     answer::{UNREADABLE, check},
+    limits::StopReason,
     record::{AskRecord, Entry, EntryBody, EntryKind},
-    stop::StopReason,
 };
 use antiphon_wire::InputRequests;
 use std::{borrow::Cow, sync::Arc, task::Waker};

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     answer::{read_answer, too_long},
+    limits::StopReason,
     record::{AskRecord, EntryBody, EntryKind, ReceivedAnswer},
-    stop::StopReason,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{InputRequest, InputResponses};

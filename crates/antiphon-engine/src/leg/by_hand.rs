@@ -12,9 +12,8 @@ use super::{
 use crate::{
     answer::{NO_ANSWER, asked_too_often, check, too_long, with_reason},
     key::check_key,
-    limits::Limits,
+    limits::{Limits, StopReason},
     record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
-    stop::StopReason,
 };
 use antiphon_seal::Call;
 use antiphon_wire::{InputRequest, InputRequests};

@@ -16,7 +16,6 @@
 //! With a store, the deliveries of this leg are also written to the store, in their order: before each effect that may depend on
 //! them, and up to the winner of a select before the select resolves.
 
-mod output;
 mod stored;
 mod unwritten;
 

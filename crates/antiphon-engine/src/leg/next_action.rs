@@ -2,8 +2,8 @@
 
 use super::{Delivery, Leg, LogEvent, Status, slots::Counted, steps::RunningSteps};
 use crate::{
+    limits::StopReason,
     record::Record,
-    stop::StopReason,
     wake_tracker::{WakeTracker, WakerState},
 };
 

@@ -3,10 +3,9 @@
 use crate::{
     CallSite,
     answer::{NO_ANSWER, asked_too_often, with_reason},
-    limits::Limits,
+    limits::{Limits, StopReason},
     record::{AskRecord, EntryKind},
     step_waker::StepWaker,
-    stop::StopReason,
 };
 use antiphon_seal::Digest;
 use antiphon_wire::InputRequest;

@@ -10,9 +10,9 @@ use super::{
 use crate::{
     CallSite,
     key::split_scope,
+    limits::StopReason,
     record::{Entry, EntryBody, EntryKind, StepFailure, StepOutcome},
     step_waker::StepWaker,
-    stop::StopReason,
 };
 use antiphon_seal::Digest;
 use std::{sync::Arc, task::Waker};
