@@ -36,7 +36,7 @@ def share(tree):
 
 
 PURE = (f"{WIRE}/", "crates/antiphon-seal/src/", "crates/antiphon-engine/src/", "crates/antiphon-schema/src/",
-        f"{SERVER}/offer/cursor.rs", f"{SERVER}/outbox.rs", f"{SERVER}/serve/http/legacy/event_id.rs", f"{SERVER}/serve/http/legacy/event_log.rs")
+        f"{SERVER}/offer/list.rs", f"{SERVER}/outbox.rs", f"{SERVER}/serve/http/legacy/event_log.rs")
 
 
 @rule("pure", *(Plant(f"(a) {PLANTED}", {PLANTED: line}) for line in
@@ -91,7 +91,7 @@ def rounds(tree):
 
 CARRIER = f"{SERVER}/request/carrier.rs"
 # What has an implementation for each carrier: the exchange of the driver, the questions in a session, and the loop of legs.
-BY_CARRIER = (CARRIER, *(f"{SERVER}/call/{name}" for name in ("exchange.rs", "pushed.rs", "leg.rs", "in_session.rs", "in_session/")))
+BY_CARRIER = (CARRIER, *(f"{SERVER}/call/{name}" for name in ("exchange.rs", "leg.rs", "in_session.rs")))
 DECIDES = r"\bsession(\(\))?\s*\.is_(some|none)\(|\bcaller\s*\.task\b|\btask_leg\(\)\s*\.is_(some|none)\("
 
 

@@ -51,51 +51,45 @@ pub use call::{
     ask::{Ask, InputRequired, Reply},
     by_hand::{ByHand, Unverified},
     ctx::{Answer, Ctx},
-    handler::{Handler, WithState, with_state},
-    outcome::{HandlerOutcome, IntoOutcome, Json},
+    handler::{Handler, HandlerOutcome, IntoOutcome, Json, WithState, with_state},
 };
 pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
-pub use errors::ask_error::AskError;
-pub use errors::build_error::BuildError;
-pub use errors::error::{Error, Result, ShowError};
-pub use errors::step_error::StepError;
+pub use errors::{
+    BuildError, Error, Result, ShowError,
+    awaited::{AskError, StepError},
+};
 pub use form::{Form, FormChoice, OneField};
-pub use identity::{bearer::Bearer, caller::Caller, peer_address::PeerAddress};
+pub use identity::{Bearer, Caller, PeerAddress};
+pub use layer::{
+    CallService,
+    call::{Call, CallReply, Outcome, Refused},
+};
 #[cfg(feature = "layers")]
 pub use layer::{
     audit::{AuditLog, Audited},
-    concurrency::{LimitedTools, ToolConcurrency},
-    rate_limit::{RateLimit, RateLimited},
-    result_cache::{Cached, ResultCache},
-};
-pub use layer::{
-    call::{Call, CallReply, Outcome, Refused},
-    run::CallService,
+    limits::{Cached, LimitedTools, RateLimit, RateLimited, ResultCache, ToolConcurrency},
 };
 pub use offer::{
-    cache::CacheHint,
+    CacheHint,
     completion::{Completing, Completions, IntoCompletions},
     prompt::Prompt,
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},
 };
-pub use options::clock::{Clock, ManualClock};
-pub use options::limits::{Limits, OnExpired};
-pub use options::settings::{OnVersion, TaskMode};
-pub use quota::request_budget::RequestBudget;
+pub use options::{
+    Clock, ManualClock, OnVersion, TaskMode,
+    limits::{Limits, OnExpired},
+};
+pub use quota::RequestBudget;
 pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
-pub use request::{carrier::Carrier, info::RequestInfo, trace::TraceContext};
-pub use runtime::claims::ClaimOptions;
-pub use runtime::sealing::KeysError;
+pub use request::{RequestInfo, TraceContext, carrier::Carrier};
 pub use runtime::{
-    Load,
+    KeysError, Load, accepts_state_only,
+    claims::ClaimOptions,
     replay::{FaultPlace, ReplayCheck, ReplayFault},
-    state_only_clients::accepts_state_only,
 };
-pub use server::Server;
-pub use server::builder::ServerBuilder;
-pub use server::key_file::KeyFileWatch;
+pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
 pub use task_registry::{TaskMetrics, TaskOptions};
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.

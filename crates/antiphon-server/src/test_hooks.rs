@@ -2,11 +2,7 @@
 
 use crate::{
     offer::offers::Lists,
-    options::{
-        clock::Clock,
-        limits::OnExpired,
-        settings::{Level, Settings, TaskMode},
-    },
+    options::{Clock, Level, Settings, TaskMode, limits::OnExpired},
     runtime::replay::{ReplayCheck, ReplayFault},
     server::{
         Server,

@@ -1,18 +1,16 @@
 //! The claim of a leg in the server's store, before its handler runs.
+//!
+//! A first request is claimed by its digest. No state has brought its call, so its runs find the call in the store: their steps have
+//! the same idempotency keys.
 
 use crate::{
     at_most_once::{
-        claimed_leg::{ClaimedLeg, NewClaim},
-        fingerprint::fingerprint,
-        first_call::first_call,
+        claimed_leg::{ClaimedLeg, NewClaim, fingerprint},
         outcome::{RowSeal, StoredReply, until},
-        records::stored_leg,
+        records::{call_name, stored_leg},
     },
-    errors::{
-        refusal::Refusal,
-        store_error::{ATTEMPTS, refused},
-    },
-    options::{clock::seconds, settings::Level},
+    errors::refusal::{ATTEMPTS, Refusal, refused, repeated},
+    options::{Level, seconds},
     request::admit::Admitted,
     runtime::{
         Runtime,
@@ -20,8 +18,10 @@ use crate::{
     },
 };
 use antiphon_engine::StoredLeg;
-use antiphon_seal::{CLOCK_SKEW, CallId, CallSecret};
-use antiphon_store::{CallKey, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, Written};
+use antiphon_seal::{CLOCK_SKEW, Call, CallId, CallSecret};
+use antiphon_store::{
+    Appended, CallKey, CallStore, Claim, ClaimRequest, Fence, Fingerprint, RunnerId, StepRecord, Written,
+};
 use antiphon_wire::{InputRequests, escaped, method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -332,4 +332,29 @@ async fn report_to_task(
         task.report_record(&record);
     }
     Ok(())
+}
+
+/// Returns the call of this row: the one of an earlier run, or a new one, which is stored.
+pub(crate) async fn first_call(
+    server: &Runtime,
+    store: &dyn CallStore,
+    fence: &Fence,
+    row: &RowSeal,
+) -> Result<Call, Refusal> {
+    let (sealer, now) = (server.sealing.sealer(), server.clock.now());
+    let unsealed = |cause: &dyn std::fmt::Display| {
+        tracing::error!(cause = %escaped(cause), "a call could not be sealed for the store");
+        Refusal::Internal
+    };
+    let call = server.begin_call(now).map_err(|fault| unsealed(&fault))?;
+    let sealed = row.seal_call(&sealer, &call, now).map_err(|fault| unsealed(&fault))?;
+    let record = StepRecord::ended(call_name(row.leg), sealed);
+    match repeated(|| store.append(fence, &record)).await {
+        Ok(Appended::First) => Ok(call),
+        // The steps of an earlier run are unknown without its call, now and later.
+        Ok(Appended::Existing(stored)) => {
+            row.open_call(&sealer, &stored, now).ok_or(Refusal::OutcomeUnknown { step: None })
+        }
+        Err(error) => Err(refused(&error)),
+    }
 }

@@ -23,15 +23,11 @@
 
 mod claim;
 mod claimed_leg;
-mod fingerprint;
-mod first_call;
 mod outcome;
 mod records;
 mod step_record;
-mod transaction;
 
 pub(crate) use claim::{ClaimResult, anchors, claim};
-pub(crate) use claimed_leg::ClaimedLeg;
-pub(crate) use fingerprint::fingerprint;
+pub(crate) use claimed_leg::{ClaimedLeg, fingerprint};
 pub(crate) use outcome::{StoredReply, StoredTask};
 pub(crate) use step_record::StartStored;

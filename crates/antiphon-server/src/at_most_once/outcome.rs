@@ -1,6 +1,6 @@
 //! The stored outcome of a leg: its result or error as JSON, sealed for the same caller and the same request.
 
-use crate::options::clock::seconds;
+use crate::options::seconds;
 use antiphon_seal::{Binding, Call, OpenError, Principal, SealError, Sealer};
 use antiphon_store::{CallKey, Fingerprint};
 use antiphon_wire::escaped;

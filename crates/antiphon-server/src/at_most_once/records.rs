@@ -12,10 +12,7 @@
 
 use crate::{
     at_most_once::outcome::RowSeal,
-    errors::{
-        refusal::Refusal,
-        store_error::{refused, repeated},
-    },
+    errors::refusal::{Refusal, refused, repeated},
     runtime::Runtime,
 };
 use antiphon_engine::{StepFailure, StepOutcome, StoredLeg};

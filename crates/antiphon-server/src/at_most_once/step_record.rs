@@ -1,5 +1,8 @@
 //! The stored records of steps: the start of each attempt before it runs, and the outcome before the handler has it; and the order
 //! of what the handler received, before an effect that may depend on it.
+//!
+//! A step whose end is stored in a transaction of the author has no stored start, because nothing has happened until the transaction
+//! is committed.
 
 use crate::{
     at_most_once::{
@@ -8,10 +11,11 @@ use crate::{
             FAILURE, FENCE, begin_kind, decode, encode, end_kind, name, order_name, short, with_start,
         },
     },
-    errors::store_error::repeated,
+    errors::refusal::repeated,
 };
 use antiphon_engine::{StepOutcome, StopReason, WriteAhead};
-use antiphon_store::{Appended, StepRecord, StoreError};
+use antiphon_store::{Appended, Fence, StepEvent, StepRecord, StoreError, StoreIdentity, Written};
+use antiphon_wire::escaped;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -163,5 +167,52 @@ pub(super) fn stop(error: &StoreError) -> StopReason {
     match error.is_fence_lost() {
         true => StopReason::TakenOver,
         false => StopReason::Store(error.to_string()),
+    }
+}
+
+impl ClaimedLeg {
+    /// Returns the fence, if the records of steps are in the store with this identity. The error says what is missing.
+    pub(crate) fn fence_in(&self, store: Option<StoreIdentity>) -> Result<&Fence, &'static str> {
+        if !self.writes_ahead() {
+            return Err("a step in a transaction needs `write_ahead`, on the server or on the tool");
+        }
+        if store.is_none() || self.claim.store.identity() != store {
+            return Err(
+                "a step in a transaction needs the store of this server: pass a clone of the value that \
+                 `ServerBuilder::store` received",
+            );
+        }
+        Ok(&self.claim.fence)
+    }
+
+    /// Opens the outcome of a step that the store returned.
+    pub(crate) fn existing_outcome(&self, path: &str, stored: &[u8]) -> Result<StepOutcome, StopReason> {
+        self.open_outcome(path, stored).ok_or_else(|| StopReason::OutcomeUnknown { path: path.to_owned() })
+    }
+
+    /// Returns the outcome of a step whose transaction failed with `error`: `Ok` if it was committed after all.
+    ///
+    /// After a commit without a confirmation, the renewal waits until the transaction has ended, because the transaction has
+    /// locked the row of the call. Only then the records say if it was committed.
+    pub(crate) async fn after_failure(
+        &self,
+        path: &str,
+        error: &StoreError,
+    ) -> Result<StepOutcome, StopReason> {
+        if error.written() == Written::No {
+            return Err(stop(error));
+        }
+        tracing::warn!(call = %escaped(&self.claim.fence.call()), path, error = %escaped(error), "a commit was not confirmed: the record shows if it happened");
+        let claim = &self.claim;
+        repeated(|| claim.store.renew(&claim.fence, claim.lease)).await.map_err(|error| stop(&error))?;
+        let records =
+            repeated(|| claim.store.load(claim.fence.call())).await.map_err(|error| stop(&error))?;
+        let name = self.name(path);
+        let record =
+            records.iter().find(|record| record.event() == StepEvent::Ended && record.step() == name);
+        match record {
+            Some(record) => self.existing_outcome(path, record.value()),
+            None => Err(stop(error)),
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
         ask::Ask,
         ctx::{Answer, Ctx, without_value},
     },
-    errors::error::Error,
+    errors::Error,
     form,
 };
 use antiphon_engine::AnsweredAsk;

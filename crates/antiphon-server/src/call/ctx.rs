@@ -2,13 +2,9 @@
 
 use crate::{
     call::{LegRuntime, emit::Emitter},
-    identity::bearer::Bearer,
+    identity::Bearer,
     receipt::ReceiptRequest,
-    request::{
-        carrier::Carrier,
-        info::{RequestData, RequestInfo},
-        trace::TraceContext,
-    },
+    request::{RequestData, RequestInfo, TraceContext, carrier::Carrier},
     runtime::Runtime,
 };
 use antiphon_engine::AnsweredAsk;

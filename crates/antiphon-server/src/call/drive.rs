@@ -19,8 +19,8 @@ use crate::call::{
     check_elicit,
     ctx::Ctx,
     exchange::{Exchange, HandlerEnd},
+    handler::{FinalOutcome, HandlerOutcome, IntoOutcome},
     leg_runtime::LegRuntime,
-    outcome::{FinalOutcome, HandlerOutcome, IntoOutcome},
 };
 use antiphon_engine::{GraceReason, LegOutput, NextAction, StopReason, WakeTracker};
 use antiphon_wire::{InputRequest, InputRequests};

@@ -1,23 +1,24 @@
 //! The end of a leg in a session: returned questions are sent here, and the handler is entered again with the record,
 //! as by the next request of a call. Awaited questions are sent while the handler runs.
 
-mod ids;
-mod pending_round;
-
 use crate::{
     call::{Round, leg_end},
     errors::refusal::{Refusal, StepsKept},
     request::{admit::Admitted, carrier::Pushed},
     runtime::Runtime,
+    session::{AskEnd, OutboundRequest, Question, not_answered, too_late},
 };
-use antiphon_engine::{LegOutput, Record};
+use antiphon_engine::{LegOutput, Limits, Record, StopReason};
 use antiphon_seal::Call;
 use antiphon_wire::{
     AskSupport, InputRequest, InputRequests, UrlElicitations, escaped,
     pacing::{Pacing, StateOnlyLimits},
 };
-use ids::ElicitationIds;
-use std::time::Duration;
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+    time::Duration,
+};
 use tokio::time::{Instant, sleep};
 
 /// The pause before a handler is entered again after its last leg failed with something recorded.
@@ -84,7 +85,7 @@ impl SessionPacing {
 /// The reason for which a round in a session has no answers.
 enum AskFailure {
     Refused(Refusal),
-    Stopped(antiphon_engine::StopReason),
+    Stopped(StopReason),
 }
 
 impl AskFailure {
@@ -116,7 +117,7 @@ async fn ask(
         return Err(AskFailure::Refused(Refusal::NotApprover));
     }
     let limits = server.engine_limits();
-    let round = pending_round::PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
+    let round = PendingRound::send(pushed, ids, requests).map_err(AskFailure::Stopped)?;
     round.answered(record, limits).await.map_err(AskFailure::Stopped)
 }
 
@@ -151,4 +152,97 @@ fn urls_required(
         session.note_url(id);
     }
     Ok(Some(Refusal::UrlsFirst(Box::new(urls.to_error()))))
+}
+
+/// The ids of the URL questions of one round, by their keys.
+pub(crate) struct ElicitationIds(Vec<(String, String)>);
+
+impl ElicitationIds {
+    /// Collects the given ids, and generates the others.
+    pub(crate) fn of(call: Option<&Call>, requests: &InputRequests, given: &[(String, String)]) -> Self {
+        let is_url =
+            |request: &InputRequest| matches!(request, InputRequest::Elicit(elicit) if elicit.is_url());
+        let made_up = |key: &str| {
+            let call = call?;
+            // A repeated question has a new id.
+            Some(call.secret().idempotency_key("#elicitation", &format!("{key} {}", call.leg())))
+        };
+        let urls = requests.iter().filter(|(_, request)| is_url(request)).filter_map(|(key, _)| {
+            let given = given.iter().find(|(known, _)| known == key).map(|(_, id)| id.clone());
+            Some((key.to_owned(), given.or_else(|| made_up(key))?))
+        });
+        Self(urls.collect())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, id)| id.as_str())
+    }
+}
+
+/// One round. Each answer is checked when it arrives. A bad answer is dropped, and its question is sent again at once,
+/// while the others still wait.
+pub(crate) struct PendingRound<'a> {
+    pushed: &'a Pushed,
+    ids: &'a ElicitationIds,
+    pending: Vec<(String, OutboundRequest)>,
+}
+
+impl<'a> PendingRound<'a> {
+    /// Sends all questions.
+    pub(crate) fn send(
+        pushed: &'a Pushed,
+        ids: &'a ElicitationIds,
+        requests: &InputRequests,
+    ) -> Result<Self, StopReason> {
+        let mut round = Self { pushed, ids, pending: Vec::with_capacity(requests.len()) };
+        for (key, request) in requests.iter() {
+            round.put(key, request)?;
+        }
+        Ok(round)
+    }
+
+    fn put(&mut self, key: &str, request: &InputRequest) -> Result<(), StopReason> {
+        let question = Question { key, request, elicitation_id: self.ids.get(key), related_task: None };
+        self.pending.push((key.to_owned(), self.pushed.send(&question, self.pushed.wait)?));
+        Ok(())
+    }
+
+    /// Waits until the record has an answer to each question.
+    pub(crate) async fn answered(mut self, record: &mut Record, limits: Limits) -> Result<(), StopReason> {
+        poll_fn(|cx| self.poll(cx, record, &limits)).await
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        record: &mut Record,
+        limits: &Limits,
+    ) -> Poll<Result<(), StopReason>> {
+        let mut at = 0;
+        while let Some((_, outbound)) = self.pending.get_mut(at) {
+            if let Poll::Ready(end) = outbound.poll(cx) {
+                let (key, _) = self.pending.remove(at);
+                let text = text_of(&key, end)?;
+                if let Some(again) = record.receive_one(&key, Some(text.get()), limits)? {
+                    self.put(&key, &again)?;
+                }
+            } else {
+                at += 1;
+            }
+        }
+        if self.pending.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+fn text_of(key: &str, end: AskEnd) -> Result<Box<serde_json::value::RawValue>, StopReason> {
+    match end {
+        AskEnd::Answer(Ok(text)) => Ok(text),
+        AskEnd::Answer(Err(error)) => Err(StopReason::Client(not_answered(key, &error))),
+        AskEnd::SessionOver => {
+            Err(StopReason::Client(format!("`{key}` was not answered: the session ended")))
+        }
+        AskEnd::TooLate(waited) => {
+            Err(StopReason::Limit { name: "answer_timeout", text: too_late(key, waited) })
+        }
+    }
 }

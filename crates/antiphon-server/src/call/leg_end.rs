@@ -5,9 +5,9 @@
 
 use crate::{
     at_most_once::ClaimedLeg,
-    call::{DriveResult, Round, outcome::FinalOutcome, result::CallEnd},
+    call::{DriveResult, Round, handler::FinalOutcome},
     errors::refusal::{DO_NOT_REPEAT, Refusal, StepsKept, completed, sentence},
-    options::clock::seconds,
+    options::seconds,
     request::admit::{Admitted, CALL_TIMEOUT, Permit},
     runtime::{CAUSE, Runtime},
 };
@@ -15,6 +15,7 @@ use antiphon_engine::{LegOutput, StopReason};
 use antiphon_seal::{Call, CallId};
 use antiphon_store::TaskKey;
 use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, escaped, method};
+use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 /// The end of a leg within its call.
@@ -230,3 +231,27 @@ pub(crate) fn refuse(server: &Runtime, target: &str, stop: StopReason, call: Opt
         }
     }
 }
+
+/// The result of a leg.
+pub(crate) enum LegResult<T> {
+    /// The call is over.
+    Over(CallEnd<T>),
+    /// A round, or state only.
+    InputRequired(InputRequiredResult),
+    /// The call becomes the task with this key; the round holds its state.
+    Promoted(TaskKey, InputRequiredResult),
+}
+
+/// The end of a call.
+pub(crate) enum CallEnd<T> {
+    Complete(T),
+    /// The arguments do not decode.
+    BadArguments(String),
+    /// The handler failed; the text, if there is one, is for the caller.
+    Failed(Option<String>),
+    /// The resource does not exist.
+    NotFound,
+}
+
+/// The future of a handler that is ready to run.
+pub(crate) type HandlerFuture<T> = BoxFuture<'static, DriveResult<T>>;

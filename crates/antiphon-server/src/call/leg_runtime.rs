@@ -3,8 +3,8 @@
 use crate::{
     at_most_once::ClaimedLeg,
     call::lazy_leg::LazyLeg,
-    errors::ask_error::AskError,
-    options::{clock::seconds, limits::Limits},
+    errors::awaited::AskError,
+    options::{limits::Limits, seconds},
     request::carrier::LegCarrier,
     runtime::Runtime,
 };

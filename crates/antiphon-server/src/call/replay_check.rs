@@ -5,9 +5,9 @@ use crate::{
     call::{
         DriveResult,
         ctx::Ctx,
+        handler::FinalOutcome,
         lazy_leg::LazyLeg,
-        outcome::FinalOutcome,
-        result::HandlerFuture,
+        leg_end::HandlerFuture,
         setup::{leg_context, setup},
     },
     request::admit::Admitted,
@@ -20,7 +20,11 @@ use antiphon_engine::{EntryKind, Leg, LegOutput, Purpose, StopReason};
 use antiphon_seal::CallId;
 use antiphon_wire::{AskSupport, InputRequests, escaped};
 use futures_util::FutureExt as _;
-use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 /// The time limit of the second run, within [`Limits::handler_timeout`](crate::Limits::handler_timeout). A handler that takes
 /// longer is not reported.

@@ -7,14 +7,10 @@ use crate::{
         ctx::{self, LaterLeg, Promotion},
         lazy_leg::LazyLeg,
     },
-    options::{clock::seconds, settings::TaskMode},
+    options::{TaskMode, seconds},
     receipt::ReceiptRequest,
     request::{
-        admit::{Admitted, LegRequest},
-        info::RequestData,
-        receive::Request,
-        task_form::may_promote,
-        trace::TraceContext,
+        LegRequest, RequestData, TraceContext, admit::Admitted, carrier::may_promote, receive::Request,
     },
     runtime::Runtime,
 };

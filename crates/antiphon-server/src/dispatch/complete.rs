@@ -1,9 +1,9 @@
 //! `completion/complete`: runs the completer of an argument.
 
 use crate::{
-    call::permit::ConcurrencyPermit,
+    call::in_flight::ConcurrencyPermit,
     errors::refusal::Refusal,
-    identity::caller::Caller,
+    identity::Caller,
     offer::{
         completion::{Completing, Completions, RunCompleter},
         offers::Offers,

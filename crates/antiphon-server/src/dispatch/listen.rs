@@ -2,16 +2,14 @@
 
 use crate::{
     errors::refusal::Refusal,
-    identity::caller::Caller,
-    offer::{offers::Offers, profile::Profile},
+    identity::Caller,
+    offer::{Profile, offers::Offers},
     options::limits::Limits,
     outbox::{MessageKind, Outbox},
     reply::{ReplyMessage, ServerInfo},
     request::receive::Request,
     runtime::Runtime,
-    subscribe::registry::{
-        Change, ListFlags, ListKind, SubscriptionHandle, WatchList, limit_exceeded, total_length,
-    },
+    subscribe::{Change, ListFlags, ListKind, SubscriptionHandle, WatchList, limit_exceeded, total_length},
     task::TaskWatch,
 };
 use antiphon_wire::{

@@ -5,9 +5,9 @@
 use crate::{
     dispatch::reply::{CallReply, UnsentReply},
     errors::refusal::Refusal,
-    identity::caller::Caller,
+    identity::Caller,
     reply::HasMeta,
-    request::{admit::Admitted, receive::Request, trace::TraceContext},
+    request::{TraceContext, admit::Admitted, receive::Request},
 };
 use antiphon_seal::Principal;
 use antiphon_store::BlobDigest;

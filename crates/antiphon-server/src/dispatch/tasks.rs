@@ -3,10 +3,10 @@
 use crate::{
     dispatch::encode::encode,
     errors::refusal::Refusal,
-    identity::caller::Caller,
+    identity::Caller,
     offer::offers::Offers,
     reply::WithServerInfo,
-    request::{receive::Request, task_form::TaskForm},
+    request::{carrier::TaskForm, receive::Request},
     runtime::Runtime,
     session::InSession,
     task::{self, TaskResult},

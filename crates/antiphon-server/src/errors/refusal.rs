@@ -1,6 +1,7 @@
-//! Refusals of requests, and their only mapping to the wire.
+//! Refusals of requests, and their only mapping to the wire; also of an operation of the store that failed.
 
-use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, TASKS_EXTENSION};
+use antiphon_store::{StoreError, StoreFuture, Written};
+use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, TASKS_EXTENSION, escaped};
 use serde_json::{Value, json};
 use std::{borrow::Cow, time::Duration};
 
@@ -343,4 +344,25 @@ pub(crate) fn names_of(missing: AskSupport) -> String {
     let names: Vec<&str> =
         names.iter().filter(|(is_missing, _)| *is_missing).map(|(_, name)| *name).collect();
     names.join(", ")
+}
+
+/// The number of attempts of an operation whose effect is unknown.
+pub(crate) const ATTEMPTS: u32 = 3;
+
+/// Runs an operation again whose effect is unknown. Every operation of a store may be repeated.
+pub(crate) async fn repeated<'a, T>(operation: impl Fn() -> StoreFuture<'a, T>) -> Result<T, StoreError> {
+    let mut attempt = 1;
+    loop {
+        match operation().await {
+            Err(error) if error.written() == Written::Unknown && attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+/// Logs an error of the store, and returns the refusal.
+pub(crate) fn refused(error: &StoreError) -> Refusal {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    tracing::error!(error = %escaped(error), cause = %escaped(&cause), "the store of calls failed: the request is refused");
+    Refusal::Store
 }

@@ -1,8 +1,8 @@
 //! An audit log: one line of JSON for each request, chained by hashes.
 
 use crate::layer::{
+    CallService,
     call::{Call, CallReply, Outcome, Refused},
-    run::CallService,
 };
 use antiphon_wire::{escaped, method};
 use futures_util::future::BoxFuture;

@@ -3,7 +3,7 @@
 use crate::{
     dispatch::{listen::Subscription, reply::result_of},
     errors::refusal::Refusal,
-    identity::{bearer::Bearer, caller::Caller, head::RequestHead, peer_address::PeerAddress},
+    identity::{Bearer, Caller, PeerAddress, RequestHead},
     request::{carrier, receive::Request},
 };
 use antiphon_seal::{CallId, Principal};

@@ -1,12 +1,165 @@
 //! Layers around every request: what they see, how a request passes through them, and those that the crate has.
+//!
+//! A layer is a tower layer, whose services own their requests; the handler borrows the message. So the innermost service sends the
+//! call back to the future of the request, which runs the server beside the layers, in the same task.
 
 #[cfg(feature = "layers")]
 pub(crate) mod audit;
 pub(crate) mod call;
 #[cfg(feature = "layers")]
-pub(crate) mod concurrency;
-#[cfg(feature = "layers")]
-pub(crate) mod rate_limit;
-#[cfg(feature = "layers")]
-pub(crate) mod result_cache;
-pub(crate) mod run;
+pub(crate) mod limits;
+
+use crate::errors::refusal::Refusal;
+use antiphon_wire::escaped;
+use call::{Call, CallReply, Refused, Run, ToServer};
+use futures_util::future::BoxFuture;
+use std::{
+    error::Error as StdError,
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::{mpsc, oneshot};
+use tower_service::Service;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// The service under a layer: the next layer, or the server.
+#[derive(Clone)]
+pub struct CallService(Option<Arc<dyn AnyService>>);
+
+/// A service of any type.
+trait AnyService: Send + Sync {
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<CallReply, BoxError>>;
+}
+
+impl<S> AnyService for S
+where
+    S: Service<Call, Response = CallReply> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+{
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<CallReply, BoxError>> {
+        let mut service = self.clone();
+        Box::pin(async move {
+            poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+            service.call(call).await.map_err(Into::into)
+        })
+    }
+}
+
+impl Service<Call> for CallService {
+    type Response = CallReply;
+    type Error = Refused;
+    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        // The service of a layer is asked when the call arrives.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        match &self.0 {
+            Some(layered) => {
+                let reply = layered.run(call);
+                Box::pin(async move { reply.await.map_err(refused) })
+            }
+            None => Box::pin(async move {
+                let (reply, replied) = oneshot::channel();
+                let server = call.server.clone();
+                // Without a receiver, the request is over, and nobody reads this.
+                let gone = |_| Refused(Refusal::Internal);
+                server.0.send(Run { call, reply }).await.map_err(|_| Refused(Refusal::Internal))?;
+                replied.await.map_err(gone)?
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for CallService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallService").finish_non_exhaustive()
+    }
+}
+
+/// The refusal of a layer. The text of an error that is no [`Refused`] is for the log.
+fn refused(error: BoxError) -> Refused {
+    match error.downcast::<Refused>() {
+        Ok(refused) => *refused,
+        Err(error) => {
+            tracing::error!(cause = %escaped(&error), "a layer failed");
+            Refused(Refusal::Internal)
+        }
+    }
+}
+
+/// Adds a layer around the services inside of it.
+type Wrap = Box<dyn FnOnce(CallService) -> CallService + Send + Sync>;
+
+/// The layers of a builder, from the outermost on.
+#[derive(Default)]
+pub(crate) struct LayerSettings(Vec<(&'static str, Wrap)>);
+
+impl LayerSettings {
+    /// Adds a layer inside of the others, with the name of its type.
+    pub(crate) fn push<S>(
+        &mut self,
+        name: &'static str,
+        wrap: impl FnOnce(CallService) -> S + Send + Sync + 'static,
+    ) where
+        S: Service<Call, Response = CallReply> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send,
+    {
+        self.0.push((name, Box::new(|inner| CallService(Some(Arc::new(wrap(inner)))))));
+    }
+
+    /// Builds the services; `None` without layers.
+    pub(crate) fn build(self) -> Option<Layers> {
+        let names: Vec<_> = self.0.iter().map(|(name, _)| *name).collect();
+        let wrap = |inner, (_, wrap): (_, Wrap)| wrap(inner);
+        let outermost = self.0.into_iter().rev().fold(CallService(None), wrap);
+        (!names.is_empty()).then_some(Layers { names, outermost })
+    }
+}
+
+/// The layers of a server.
+pub(crate) struct Layers {
+    /// The types of the layers, from the outermost on.
+    pub(crate) names: Vec<&'static str>,
+    outermost: CallService,
+}
+
+impl Layers {
+    /// Passes a request through the layers. `call` makes the call; `serve` is the server, which a layer may run again. A layer that
+    /// drops its call, or answers before its reply, cancels the handler.
+    pub(crate) async fn run<F, Fut>(
+        &self,
+        call: impl FnOnce(ToServer) -> Call,
+        serve: F,
+    ) -> Result<CallReply, Refused>
+    where
+        F: Fn(Call) -> Fut,
+        Fut: Future<Output = Result<CallReply, Refused>>,
+    {
+        let (sender, mut runs) = mpsc::channel(1);
+        let mut layered = pin!(self.outermost.clone().call(call(ToServer(sender))));
+        loop {
+            let Run { call, mut reply } = tokio::select! {
+                biased;
+                done = &mut layered => return done,
+                Some(run) = runs.recv() => run,
+            };
+            let mut served = pin!(serve(call));
+            tokio::select! {
+                biased;
+                done = &mut layered => return done,
+                () = reply.closed() => {}
+                // A layer that has dropped the receiver wants no reply.
+                done = &mut served => drop(reply.send(done)),
+            }
+        }
+    }
+}

@@ -2,14 +2,14 @@
 
 use crate::{
     errors::refusal::Refusal,
-    identity::caller::Caller,
+    identity::Caller,
     options::limits::CLIENT_INFO,
     quota::{Exceeded, QuotaPermit},
     read::read_object,
     reply::ReplyMessage,
     server::Server,
-    session::session::{Session, Shared, State},
-    subscribe::registry::{SubscriptionHandle, WatchList},
+    session::{Session, Shared, State},
+    subscribe::{SubscriptionHandle, WatchList},
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{

@@ -2,14 +2,16 @@
 
 use crate::{
     dispatch::listen::notification_of,
+    identity::Caller,
     outbox::{MessageKind, Outbox},
+    reply::ReplyMessage,
     server::Server,
-    session::session::Session,
-    subscribe::registry::{Change, SubscriptionHandle},
+    session::Session,
+    subscribe::{Change, SubscriptionHandle},
 };
-use crate::{identity::caller::Caller, reply::ReplyMessage};
-use antiphon_wire::{ElicitationCompleteParams, SubscribeParams, escaped, method, write_notification};
-use antiphon_wire::{RequestId, Response};
+use antiphon_wire::{
+    ElicitationCompleteParams, RequestId, Response, SubscribeParams, escaped, method, write_notification,
+};
 use serde::Serialize;
 use serde_json::json;
 use std::{future::poll_fn, task::Poll};

@@ -1,8 +1,8 @@
 //! Completions: the request to a completer, its suggestions, and the table of completers.
 
 use crate::{
-    call::outcome::Failure,
-    errors::{build_error::BuildError, error::Error},
+    call::handler::Failure,
+    errors::{BuildError, Error},
 };
 use antiphon_seal::Principal;
 use antiphon_wire::Completion;

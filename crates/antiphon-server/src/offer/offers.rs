@@ -2,17 +2,18 @@
 //! another.
 
 use crate::{
-    errors::build_error::BuildError,
+    errors::BuildError,
     offer::{
+        Profile,
         check::{InputCheck, OutputCheck, SchemaOrigin},
         list::{List, ListItem},
-        profile::{Profile, raw},
         prompt::Prompt,
+        raw,
         resource::{Resource, ResourceTemplate},
         tool::Tool,
     },
-    options::settings::{Level, Settings, TaskMode},
-    subscribe::registry::ListKind,
+    options::{Level, Settings, TaskMode},
+    subscribe::ListKind,
 };
 use antiphon_wire::{
     DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TASKS_EXTENSION,

@@ -1,15 +1,20 @@
 //! Prompts: a name, arguments that are strings, and a plain async function.
 
 use crate::{
-    call::{DriveResult, ctx::Ctx, drive, handler::Handler, outcome::IntoOutcome},
-    errors::build_error::BuildError,
+    call::{
+        DriveResult,
+        ctx::Ctx,
+        drive,
+        handler::{Handler, IntoOutcome},
+    },
+    errors::BuildError,
     in_place::boxed,
     offer::{
         completion::{Completers, Completing, IntoCompletions, first_duplicate},
         list::ListItem,
     },
-    options::settings::{self, Settings},
-    subscribe::registry::ListKind,
+    options::{self, Settings},
+    subscribe::ListKind,
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 use futures_util::future::BoxFuture;
@@ -136,8 +141,8 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
     properties.iter().map(argument).collect()
 }
 
-settings::setters!(Prompt);
-settings::definition_setters!(Prompt);
+options::setters!(Prompt);
+options::definition_setters!(Prompt);
 
 impl ListItem for Prompt {
     type Definition = antiphon_wire::Prompt;

@@ -1,18 +1,22 @@
 //! Resources and templates: a URI, and an async function that reads it.
 
 use crate::{
-    call::{DriveResult, ctx::Ctx, drive, handler::Handler, outcome::IntoOutcome},
-    errors::build_error::BuildError,
+    call::{
+        DriveResult,
+        ctx::Ctx,
+        drive,
+        handler::{Handler, IntoOutcome},
+    },
+    errors::BuildError,
     in_place::boxed,
     offer::{
-        cache::CacheHint,
+        CacheHint,
         completion::{Completers, Completing, IntoCompletions},
         list::ListItem,
-        template::UriTemplate,
-        uri::is_uri,
+        template::{UriTemplate, is_uri},
     },
-    options::settings::{self, Settings},
-    subscribe::registry::ListKind,
+    options::{self, Settings},
+    subscribe::ListKind,
 };
 use antiphon_wire::{Annotations, ReadResourceResult};
 use futures_util::future::BoxFuture;
@@ -192,8 +196,8 @@ macro_rules! resource_setters {
     };
 }
 
-settings::setters!(Resource);
-settings::definition_setters!(Resource);
+options::setters!(Resource);
+options::definition_setters!(Resource);
 resource_setters!(Resource);
 
 impl ListItem for Resource {
@@ -227,8 +231,8 @@ impl fmt::Debug for Resource {
     }
 }
 
-settings::setters!(ResourceTemplate);
-settings::definition_setters!(ResourceTemplate);
+options::setters!(ResourceTemplate);
+options::definition_setters!(ResourceTemplate);
 resource_setters!(ResourceTemplate);
 
 impl ListItem for ResourceTemplate {

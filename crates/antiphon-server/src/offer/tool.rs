@@ -5,12 +5,11 @@ use crate::{
         DriveResult,
         ctx::Ctx,
         drive,
-        handler::Handler,
-        outcome::{IntoOutcome, schema_of_result},
+        handler::{Handler, IntoOutcome, schema_of_result},
     },
     in_place::boxed,
-    offer::{advertised::advertised, check::SchemaOrigin},
-    options::settings::{self, Settings, TaskMode},
+    offer::check::{SchemaOrigin, advertised},
+    options::{self, Settings, TaskMode},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations, arguments::decode};
 use futures_util::future::BoxFuture;
@@ -180,8 +179,8 @@ impl Tool {
     }
 }
 
-settings::setters!(Tool);
-settings::definition_setters!(Tool);
+options::setters!(Tool);
+options::definition_setters!(Tool);
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

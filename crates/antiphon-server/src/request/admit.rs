@@ -2,18 +2,18 @@
 
 use crate::{
     errors::{
-        error::Error,
+        Error,
         refusal::{Refusal, StepsKept},
         refusal_log::log_refusal,
     },
-    identity::caller::Caller,
     in_place::boxed,
     options::{
-        clock::seconds,
+        OnVersion,
         limits::{LEG_WARNING, OnExpired, RECORD_WARNING},
-        settings::{OnVersion, Settings},
+        seconds,
     },
     request::{
+        LegRequest,
         carrier::{self, LegCarrier},
         receive::Request,
         spill::{self, Spilled},
@@ -30,30 +30,6 @@ use std::time::{Duration, SystemTime};
 
 /// The limit that ends a call which has taken longer than its time.
 pub(crate) const CALL_TIMEOUT: &str = "call_timeout";
-
-/// One request for a tool, prompt or resource.
-pub(crate) struct LegRequest<'a> {
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) target: &'a str,
-    pub(crate) arguments: Option<&'a RawValue>,
-    pub(crate) settings: &'a Settings,
-    pub(crate) caller: &'a Caller<'a>,
-    /// True if the server sends log messages to clients.
-    pub(crate) logs: bool,
-}
-
-impl<'a> LegRequest<'a> {
-    /// Returns the data to which this leg's state is bound.
-    pub(crate) fn binding<'b>(&'b self, principal: Option<&'b Principal>) -> Binding<'b> {
-        Binding {
-            method: &self.request.method,
-            target: self.target,
-            arguments: self.arguments.map(RawValue::get),
-            principal,
-            tool_version: self.settings.version,
-        }
-    }
-}
 
 /// A request without state, or with a state that was opened, belongs to the request, and has not expired.
 ///

@@ -4,10 +4,7 @@
 //! its sealed bytes, which the store compares.
 
 use crate::{
-    errors::{
-        refusal::Refusal,
-        store_error::{refused, repeated},
-    },
+    errors::refusal::{Refusal, refused, repeated},
     runtime::{Runtime, claims::owner},
 };
 use antiphon_engine::Record;

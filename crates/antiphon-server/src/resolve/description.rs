@@ -221,7 +221,7 @@ const fn refuse(words: &Sentence) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{define::States, errors::build_error::BuildError, resolve::provided::Provided};
+    use crate::{define::States, errors::BuildError, resolve::Provided};
 
     impl Resolves for () {
         type Value = ();

@@ -3,12 +3,8 @@
 use crate::{
     call::{Scope, ctx::Ctx},
     define::States,
-    errors::{build_error::BuildError, error::Error},
-    resolve::{
-        argument::Arguments,
-        provided::Provided,
-        value::{FromValue, Source},
-    },
+    errors::{BuildError, Error},
+    resolve::{Arguments, FromValue, Provided, Source},
 };
 use futures_util::future::BoxFuture;
 use std::{

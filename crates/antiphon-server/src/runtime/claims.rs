@@ -1,8 +1,8 @@
 //! The store of a server, and the settings of the claims in it.
 
 use crate::{
-    errors::build_error::BuildError,
-    options::settings::{Level, Settings},
+    errors::BuildError,
+    options::{Level, Settings},
 };
 use antiphon_seal::{CallSecret, Principal};
 use antiphon_store::{CallStore, Owner, StoreReach};

@@ -4,8 +4,6 @@
 
 pub(crate) mod claims;
 pub(crate) mod replay;
-pub(crate) mod sealing;
-pub(crate) mod state_only_clients;
 
 use crate::{
     errors::{
@@ -13,28 +11,31 @@ use crate::{
         refusal_log::{Loudness, RefusalLog, log_refusal},
     },
     identity::{
-        account::Accounts,
-        caller::{Caller, Identity},
-        scopes::require_scopes,
+        Caller, Identity,
+        account::{Accounts, require_scopes},
     },
     options::{
-        clock::Clock,
+        Clock,
         limits::{Limits, OnExpired},
     },
-    quota::request_budget::RequestBudget,
+    quota::RequestBudget,
     reply::ServerInfo,
-    runtime::{claims::Claims, replay::Replay, sealing::Sealing, state_only_clients::StateOnlyClients},
-    subscribe::registry::SubscriptionRegistry,
+    subscribe::SubscriptionRegistry,
     task_registry::Tasks,
 };
-use antiphon_seal::{Call, EntropyError, Principal};
-use antiphon_wire::escaped;
+use antiphon_seal::{Call, EntropyError, KeyError, KeyRing, Principal, Sealer, utc};
+use antiphon_wire::{Implementation, escaped};
+use arc_swap::{ArcSwap, Guard};
+use claims::Claims;
+use replay::Replay;
+use serde_json::value::RawValue;
 use std::{
     any::Any,
-    fmt,
+    error::Error as StdError,
+    fmt, io,
     sync::{
         Arc, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -176,5 +177,174 @@ impl Runtime {
                  missing (`ServerBuilder::keys`, the same on every instance), or the server was restarted"
             );
         }
+    }
+}
+
+/// The maximum time by which a first moment of the sealing key may be ahead, in seconds: clocks differ.
+const AHEAD: u64 = 60;
+
+/// The sealer that is in use, and the settings of the next one.
+pub(crate) struct Sealing {
+    sealer: ArcSwap<Sealer>,
+    audience: String,
+    max_token_len: usize,
+    /// True if a codec seals: then there is no ring.
+    has_codec: bool,
+    /// True after an error about a state under an unknown key.
+    unknown_key_logged: AtomicBool,
+}
+
+impl Sealing {
+    pub(crate) fn new(sealer: Sealer, audience: String, max_token_len: usize, has_codec: bool) -> Self {
+        Self {
+            sealer: ArcSwap::from_pointee(sealer.with_max_token_len(max_token_len)),
+            audience,
+            max_token_len,
+            has_codec,
+            unknown_key_logged: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the sealer, for one operation.
+    pub(crate) fn sealer(&self) -> Guard<Arc<Sealer>> {
+        self.sealer.load()
+    }
+
+    /// Replaces the ring. `now` is in Unix seconds.
+    pub(crate) fn replace(&self, ring: &KeyRing, now: u64) -> Result<(), KeysError> {
+        if self.has_codec {
+            return Err(KeysError(Fault::Codec));
+        }
+        if self.audience.is_empty() {
+            return Err(KeysError(Fault::NoAudience));
+        }
+        check_time(ring, now)?;
+        let sealer = Sealer::new(ring, &self.audience).with_max_token_len(self.max_token_len);
+        self.sealer.store(Arc::new(sealer));
+        self.unknown_key_logged.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns `true` the first time under this ring.
+    pub(crate) fn is_first_unknown_key(&self) -> bool {
+        !self.unknown_key_logged.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// Refuses a ring whose own tokens do not open yet. `now` is in Unix seconds.
+pub(crate) fn check_time(ring: &KeyRing, now: u64) -> Result<(), KeysError> {
+    let from = ring.min_issued_at();
+    if from > now.saturating_add(AHEAD) { Err(KeysError(Fault::Future(from))) } else { Ok(()) }
+}
+
+/// An error from replacing the keys of a server. The server continues with the keys that it had.
+#[derive(Debug)]
+pub struct KeysError(Fault);
+
+#[derive(Debug)]
+enum Fault {
+    Read(io::Error),
+    Key(KeyError),
+    Codec,
+    NoAudience,
+    Future(u64),
+}
+
+impl From<io::Error> for KeysError {
+    fn from(fault: io::Error) -> Self {
+        Self(Fault::Read(fault))
+    }
+}
+
+impl From<KeyError> for KeysError {
+    fn from(error: KeyError) -> Self {
+        Self(Fault::Key(error))
+    }
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Fault::Read(_) => f.write_str("the key file cannot be read"),
+            Fault::Key(_) => f.write_str("the keys are not valid"),
+            Fault::Codec => f.write_str("this server seals with a codec, which has keys of its own"),
+            Fault::NoAudience => {
+                f.write_str("a key ring needs a named server, or an audience: use `.audience(..)`")
+            }
+            Fault::Future(from) => write!(
+                f,
+                "the sealing key opens tokens from {} on only, which is in the future",
+                utc::format(*from)
+            ),
+        }
+    }
+}
+
+impl StdError for KeysError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0 {
+            Fault::Read(fault) => Some(fault),
+            Fault::Key(error) => Some(error),
+            Fault::Codec | Fault::NoAudience | Fault::Future(_) => None,
+        }
+    }
+}
+
+/// The clients that show such a result as a failure, and do not come back with its state. The name is that of
+/// `clientInfo`.
+///
+/// | name | seen | source |
+/// |---|---|---|
+/// | `Anthropic/ClaudeAI` (claude.ai) | September 2026 | github.com/anthropics/claude-ai-mcp, issue 1027 |
+const CANNOT: &[&str] = &["Anthropic/ClaudeAI"];
+
+/// Returns whether a client accepts a result that holds state only, by a built-in table of clients that do not. At
+/// present the table contains `Anthropic/ClaudeAI` (claude.ai; github.com/anthropics/claude-ai-mcp, issue 1027).
+///
+/// > Servers **MAY** return an `InputRequiredResult` that contains only `requestState`
+pub fn accepts_state_only(client: Option<&Implementation>) -> bool {
+    client.is_none_or(|client| !CANNOT.contains(&client.name.as_str()))
+}
+
+type Decides = dyn Fn(Option<&Implementation>) -> bool + Send + Sync;
+
+/// The rule that decides which clients accept such a result.
+pub(crate) struct StateOnlyClients(Option<Box<Decides>>);
+
+impl StateOnlyClients {
+    pub(crate) const BUILT_IN: Self = Self(None);
+
+    pub(crate) fn decided_by(
+        decides: impl Fn(Option<&Implementation>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Box::new(decides)))
+    }
+
+    /// Returns whether this client does. The text is parsed only here.
+    pub(crate) fn include(&self, client_info: Option<&RawValue>) -> bool {
+        let client = client_info.and_then(|text| serde_json::from_str(text.get()).ok());
+        match &self.0 {
+            Some(decides) => decides(client.as_ref()),
+            None => accepts_state_only(client.as_ref()),
+        }
+    }
+}
+
+impl fmt::Debug for StateOnlyClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StateOnlyClients").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claude_ai_cannot_others_can() {
+        for (name, can) in [("Anthropic/ClaudeAI", false), ("Anthropic", true), ("inspector", true)] {
+            assert_eq!(accepts_state_only(Some(&Implementation::new(name, "1"))), can, "{name}");
+        }
+        assert!(accepts_state_only(None));
     }
 }

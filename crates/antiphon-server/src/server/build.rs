@@ -1,35 +1,33 @@
-//! Builds a server from its builder.
+//! The settings of a server's store and of its tasks, and the server that a builder builds.
 
 use crate::{
     define::Offered,
-    errors::{build_error::BuildError, refusal_log::RefusalLog},
+    errors::{BuildError, refusal_log::RefusalLog},
     identity::account::Accounts,
     offer::{
+        Profile,
         list::List,
         offers::{Lists, Offers, RegisteredTool},
-        profile::{Profile, raw},
+        raw,
     },
     options::{
-        clock::{Clock, seconds},
+        Clock, Level, TaskMode,
         limits::{CALL_WITHIN, Limits, OnExpired},
-        settings::{Level, TaskMode},
+        seconds,
     },
-    quota::request_budget::RequestBudget,
+    quota::RequestBudget,
     reply::ServerInfo,
-    runtime::{
-        Runtime,
-        sealing::{Sealing, check_time},
-    },
+    runtime::{Runtime, Sealing, check_time, claims::ClaimOptions},
     server::{
-        Inner, Server,
+        Inner, OwnServer, Server,
         builder::{Keys, ServerBuilder},
-        task_requests::OwnServer,
     },
     session::Sessions,
     task,
-    task_registry::Tasks,
+    task_registry::{TaskOptions, Tasks},
 };
 use antiphon_seal::{KeyRing, Sealer};
+use antiphon_store::{CallStore, TaskEngine, TaskStore};
 use antiphon_wire::{Implementation, Meta, escaped, meta_keys};
 use arc_swap::ArcSwap;
 use serde_json::Map;
@@ -38,6 +36,107 @@ use std::{
     sync::{Arc, Weak, atomic::AtomicUsize},
 };
 use tokio::sync::watch;
+
+impl ServerBuilder {
+    /// Sets the store of calls, which [`single_use`](Self::single_use) and [`write_ahead`](Self::write_ahead) need. All
+    /// instances of the server share it. It holds sealed data only. An `Arc` of a store is a store too, if other parts of the
+    /// program use it. Default: none.
+    #[must_use]
+    pub fn store(mut self, store: impl CallStore) -> Self {
+        self.at_most_once.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets whether each state of a call is used at most once, for all tools, prompts and resources that do not set
+    /// it themselves. A leg is claimed in the [`store`](Self::store) before its handler runs, and its reply is stored
+    /// before it leaves:
+    ///
+    /// | a request with the same state | result |
+    /// |---|---|
+    /// | and the same answers | the same reply; the handler does not run |
+    /// | and other answers | the error `used` |
+    /// | while the first one runs | waits for its reply ([`ClaimOptions::wait_timeout`]), then the error `in_flight` |
+    /// | after the process of the first one died | the error `outcome_unknown` |
+    ///
+    /// The first request of a call has no state yet: it ends before its first new step, and the client sends the state
+    /// back at once. A client that does not accept a result with [state only](Self::accepts_state_only) is protected by its
+    /// principal and the id of its request, for [`ClaimOptions::first_request_ttl`]; an anonymous one is refused before the
+    /// first line of the handler, as `no_claim`. In a session, a request is claimed by its session and its id.
+    /// Default: `false`.
+    #[must_use]
+    pub fn single_use(mut self, on: bool) -> Self {
+        self.at_most_once.level = if on { Level::SingleUse } else { Level::None };
+        self
+    }
+
+    /// Sets whether the start and the end of each step are stored too. After a crash, the same request continues: steps
+    /// that ended do not run again. A step that had begun and not ended is refused as `outcome_unknown`, runs again
+    /// ([`Tool::rerun_after_crash`](crate::Tool::rerun_after_crash)), or is resolved by the author
+    /// ([`Step::reconcile`](crate::Step::reconcile)). A step [in a transaction](crate::Ctx::in_transaction) of the store is never in
+    /// that situation. It includes [`single_use`](Self::single_use). Default: `false`.
+    #[must_use]
+    pub fn write_ahead(mut self, on: bool) -> Self {
+        self.at_most_once.level = if on { Level::WriteAhead } else { Level::None };
+        self
+    }
+
+    /// Sets whether the record of a call moves to the store once it exceeds [`Limits::state`](crate::Limits::state):
+    /// the token then has its digest and its size. A record in the store has at most 8 MiB. Default: `false`; a call
+    /// with a larger record ends with an error.
+    #[must_use]
+    pub fn spill(mut self, on: bool) -> Self {
+        self.at_most_once.spills = on;
+        self
+    }
+
+    /// Sets the times of claims. Default: [`ClaimOptions::default`].
+    #[must_use]
+    pub fn claim_options(mut self, options: ClaimOptions) -> Self {
+        self.at_most_once.options = options;
+        self
+    }
+
+    /// Sets whether this server has one instance, although its keys could be shared: a store in memory is then enough.
+    /// Default: `false`.
+    #[must_use]
+    pub fn single_instance(mut self, on: bool) -> Self {
+        self.at_most_once.single_instance = on;
+        self
+    }
+}
+
+impl ServerBuilder {
+    /// Sets the store of tasks, for the embedded engine. Default: that of the [store of calls](Self::store), if it has one
+    /// ([`CallStore::tasks`](antiphon_store::CallStore::tasks)); otherwise tasks are in memory, and end with the process.
+    #[must_use]
+    pub fn task_store(mut self, store: impl TaskStore) -> Self {
+        self.tasks.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the engine of tasks, in the place of the embedded one with its [store](Self::task_store). An engine serves one server.
+    #[must_use]
+    pub fn task_engine(mut self, engine: impl TaskEngine) -> Self {
+        self.tasks.engine = Some(Arc::new(engine));
+        self
+    }
+
+    /// Sets the times and limits of tasks. Default: [`TaskOptions::default`].
+    #[must_use]
+    pub fn task_options(mut self, options: TaskOptions) -> Self {
+        self.tasks.options = options;
+        self
+    }
+
+    /// Serves requests of 2026-07-28 that use tasks as the draft after 2025-11-25 had them, beside the extension: `params.task`,
+    /// `tasks/result` with the open questions, and `tasks/input_response`. The draft was never released, and contradicts the
+    /// extension, so it is never advertised; a request that declares the extension is served by the extension. Default: `false`.
+    #[must_use]
+    pub fn draft_tasks(mut self, on: bool) -> Self {
+        self.tasks.is_draft = on;
+        self
+    }
+}
 
 impl ServerBuilder {
     /// Builds the server.

@@ -2,19 +2,18 @@
 
 use crate::{
     define::{IntoPrompt, IntoResource, IntoTool, Offer, Offered, Service, States},
-    errors::build_error::BuildError,
-    identity::caller::{Caller, Identity},
-    layer::run::LayerSettings,
-    offer::cache::CacheHint,
+    errors::BuildError,
+    identity::{Caller, Identity},
+    layer::LayerSettings,
+    offer::CacheHint,
     options::{
-        clock::Clock,
+        Clock,
         limits::{Limits, OnExpired},
     },
     runtime::{
-        Load, ShedWhen,
+        Load, ShedWhen, StateOnlyClients,
         claims::AtMostOnce,
         replay::{Replay, ReplayCheck, ReplayFault},
-        state_only_clients::StateOnlyClients,
     },
     task_registry::TaskSettings,
 };

@@ -1,8 +1,8 @@
 //! Keys that change while the server runs: from code, or from a file that is watched.
 
 use crate::{
-    options::clock::seconds,
-    runtime::sealing::KeysError,
+    options::seconds,
+    runtime::KeysError,
     server::{Inner, Server},
 };
 use antiphon_seal::KeyRing;

@@ -3,10 +3,10 @@
 use crate::{
     dispatch::{encode::encode, reply::write_result},
     errors::refusal::Refusal,
-    identity::caller::Caller,
+    identity::Caller,
     layer::{
+        CallService, Layers,
         call::{Call, CallReply, EarlyResult, Refused, Served, Written},
-        run::{CallService, Layers},
     },
     offer::offers::Offers,
     request::{admit::call_of, carrier, receive::Request},

@@ -8,9 +8,9 @@
 //! ```
 
 use crate::{
-    identity::caller::Caller,
+    identity::Caller,
     outbox::Outbox,
-    quota::request_budget::RequestBudget,
+    quota::RequestBudget,
     reply::ReplyMessage,
     request::receive::{Received, Request, receive, without_session},
 };

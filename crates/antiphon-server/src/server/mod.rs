@@ -7,34 +7,34 @@ pub(crate) mod layered;
 pub(crate) mod message_service;
 pub(crate) mod registration;
 pub(crate) mod service;
-pub(crate) mod store_settings;
-pub(crate) mod task_requests;
-pub(crate) mod task_settings;
 
 use crate::{
     call::{UrlRef, UrlRefError, VerifiedUrlRef, ctx::Ctx},
     define::States,
-    dispatch::{listen, observe, route::route},
+    dispatch::{listen, observe, reply::result_of, route},
     errors::refusal::Refusal,
-    identity::caller::Caller,
-    layer::{call::Served, run::Layers},
+    identity::Caller,
+    layer::{Layers, call::Served},
     offer::offers::Offers,
     reply::ReplyMessage,
     request::receive::{Received, Request, receive, unsupported_version, without_session},
     runtime::Runtime,
-    server::{builder::ServerBuilder, message_service::CallOutcome},
     session::Sessions,
     task,
-    task_registry::{TaskMetrics, Tasks},
+    task_registry::{RunLeg, TaskMetrics, Tasks, leg::TaskLeg},
 };
 use antiphon_seal::Principal;
 use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped, method};
 use arc_swap::ArcSwap;
-use futures_util::FutureExt as _;
+use builder::ServerBuilder;
+use futures_util::{FutureExt as _, future::BoxFuture};
+use message_service::CallOutcome;
+use serde_json::value::RawValue;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, OnceLock, Weak, atomic::Ordering},
+    time::Duration,
 };
 use tracing::Instrument as _;
 
@@ -317,5 +317,47 @@ impl fmt::Debug for Server {
             .field("subscriptions", &self.0.runtime.subscriptions.len())
             .field("detached_steps", &*self.0.runtime.detached.borrow())
             .finish_non_exhaustive()
+    }
+}
+
+/// The time until a task is tried again whose tool this process does not have.
+const WITHOUT_TOOL: Duration = Duration::from_secs(5);
+
+/// The server of tasks. It is set after the server was built, and does not keep it alive.
+#[derive(Clone, Default)]
+pub(crate) struct OwnServer(Arc<OnceLock<Weak<Inner>>>);
+
+impl OwnServer {
+    pub(crate) fn set(&self, server: &Server) {
+        // It is set once.
+        let _ = self.0.set(Arc::downgrade(&server.0));
+    }
+}
+
+impl RunLeg for OwnServer {
+    fn run<'a>(
+        &'a self,
+        message: &'a [u8],
+        leg: &'a Arc<TaskLeg>,
+    ) -> BoxFuture<'a, Option<Result<Box<RawValue>, Refusal>>> {
+        async move {
+            let server = Server(self.0.get()?.upgrade()?);
+            let Ok(Received::Request(request)) = receive(message, false) else {
+                tracing::error!("the request of a task cannot be read");
+                return Some(Err(Refusal::Internal));
+            };
+            let offers = server.current_offers();
+            let tool = request.target().and_then(StringMember::text).unwrap_or_default();
+            if offers.lists.tools.get(tool).is_none() {
+                // During an upgrade, another process has the tool.
+                tracing::warn!(tool = ?escaped(tool), "a task needs a tool that this process does not have: it waits");
+                return Some(Err(Refusal::InFlight { retry_after: WITHOUT_TOOL }));
+            }
+            let tasks = server.0.runtime.tasks.as_ref();
+            tasks.inspect(|tasks| tasks.counters.legs.add_one());
+            let routed = server.route(&offers, &request, &Caller::of_task(leg)).await;
+            Some(routed.and_then(|body| result_of(&body)))
+        }
+        .boxed()
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::{
     define::{IntoPrompt, IntoResource, IntoTool},
-    errors::build_error::BuildError,
+    errors::BuildError,
     offer::{
+        Profile,
         list::{Entry, List},
         offers::{ListAccess, Offers, RegisteredTool},
-        profile::Profile,
         prompt::Prompt,
         resource::{Resource, ResourceTemplate},
     },
-    options::settings::TaskMode,
+    options::TaskMode,
     server::Server,
 };
 use antiphon_wire::escaped;

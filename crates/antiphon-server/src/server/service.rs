@@ -1,10 +1,10 @@
 //! The server as a [`MessageService`].
 
 use crate::{
-    identity::caller::Caller,
+    identity::Caller,
     offer::offers::Offers,
     outbox::Outbox,
-    quota::request_budget::RequestBudget,
+    quota::RequestBudget,
     reply::ReplyMessage,
     request::receive::{Received, Request},
     server::{

@@ -2,7 +2,7 @@
 
 use crate::{
     outbox::{MessageKind, Outbox},
-    session::session::{ClientResponse, PendingRequest, Session},
+    session::{ClientResponse, PendingRequest, Session},
 };
 use antiphon_wire::{
     CancelledParams, InputRequest, LegacyAsk, RequestId, escaped, method, pacing::stretched,

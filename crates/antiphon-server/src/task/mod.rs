@@ -1,5 +1,5 @@
 //! Tasks: calls that outlive their request. The extension `io.modelcontextprotocol/tasks`, and the two earlier forms of tasks as
-//! other views of the same tasks (`task_form.rs`).
+//! other views of the same tasks (`carrier.rs`).
 //!
 //! ```text
 //!  tools/call ──▶ start: the engine has a snapshot ──▶ the client has the id
@@ -24,28 +24,19 @@
 //! in the same way.
 
 mod earlier;
-mod id;
-mod list;
-mod message;
 mod next;
-mod notify;
-mod opening;
 mod program;
-mod pushed;
 mod questions;
 mod requests;
 mod result;
 mod run_leg;
 mod sealed;
-mod shown;
 mod snapshot;
 mod start;
 mod view;
 mod watch;
 
-pub(crate) use earlier::{cancel as cancel_earlier, get as get_earlier, input_response};
-pub(crate) use list::list;
-pub(crate) use notify::notify;
+pub(crate) use earlier::{cancel as cancel_earlier, get as get_earlier, input_response, list, notify};
 pub(crate) use program::begin;
 pub(crate) use requests::{cancel, get, update};
 pub(crate) use result::{TaskResult, result};

@@ -1,12 +1,20 @@
-//! The decision about a task between two legs, and after one. No I/O: the run reads and writes.
+//! The decision about a task between two legs, and after one, from the messages in its queue. No I/O: the run reads and writes.
 
-use super::{
-    message::GivenAnswer,
-    run_leg::LegEnd,
-    shown::Cancellation,
-    snapshot::{End, LegInput, Snapshot},
+use crate::{
+    runtime::Runtime,
+    task::{
+        run_leg::LegEnd,
+        sealed::{Cancellation, open, seal},
+        snapshot::{End, LegInput, Snapshot},
+    },
+    task_registry::leg::LegNews,
 };
-use crate::task_registry::leg::LegNews;
+use antiphon_engine::check_answer;
+use antiphon_seal::canonical;
+use antiphon_store::{TaskKey, TaskRow};
+use antiphon_wire::{InputRequest, UniqueNames};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::time::Duration;
 
 /// The number of legs in a row that may fail for now.
@@ -122,4 +130,49 @@ pub(super) fn after(snapshot: &mut Snapshot, end: LegEnd, news: LegNews, asks: u
         }
         LegEnd::Gone => After::Gone,
     }
+}
+
+/// A message to a task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Message {
+    Answers(Vec<GivenAnswer>),
+    Cancel,
+}
+
+/// An answer to an open question.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct GivenAnswer {
+    /// The key of the question on the wire.
+    pub(super) key: String,
+    pub(super) text: Box<RawValue>,
+    /// False if the answer does not fit its question: the next leg asks again, and the question stays open until then.
+    pub(super) is_valid: bool,
+}
+
+impl GivenAnswer {
+    /// Checks an answer as the leg will.
+    pub(super) fn new(server: &Runtime, key: &str, question: &InputRequest, answer: &RawValue) -> Self {
+        // An answer that names a member twice would end the task: it counts as one that cannot be read.
+        let is_unique = UniqueNames::from_walk(answer.get(), canonical::check).is_ok();
+        let text = if is_unique { answer } else { RawValue::NULL };
+        let is_valid = check_answer(question, text.get(), &server.engine_limits()).is_ok();
+        Self { key: key.to_owned(), text: text.to_owned(), is_valid }
+    }
+}
+
+impl Message {
+    pub(super) fn seal(&self, server: &Runtime, key: TaskKey) -> Option<Vec<u8>> {
+        seal(server, key, "message", self)
+    }
+
+    pub(super) fn open(server: &Runtime, key: TaskKey, sealed: &[u8]) -> Option<Self> {
+        open(server, key, "message", sealed)
+    }
+}
+
+/// Returns true if a cancellation waits in the queue.
+pub(super) fn has_cancel(server: &Runtime, key: TaskKey, row: &TaskRow) -> bool {
+    row.messages
+        .iter()
+        .any(|message| matches!(Message::open(server, key, &message.body), Some(Message::Cancel)))
 }

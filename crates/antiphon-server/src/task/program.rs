@@ -1,14 +1,13 @@
 //! The program of tasks, which their engine calls: it decides, and it runs legs.
 
 use super::{
-    message::Message,
-    next::{After, Next, after, next, take_answers},
+    next::{After, Message, Next, after, next, take_answers},
     run_leg::{LegEnd, end_of, message, span},
     snapshot::{End, Ending, LegInput, Snapshot},
     view::touch,
 };
 use crate::{
-    options::clock::{millis, seconds},
+    options::{millis, seconds},
     runtime::Runtime,
     task_registry::{
         RunningLeg, Tasks,

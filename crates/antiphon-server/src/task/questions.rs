@@ -10,7 +10,7 @@
 //!
 //! A leg that runs has not reached all of its questions yet. So it only adds questions, and the end of a leg replaces them.
 
-use super::shown::ShownQuestion;
+use crate::task::sealed::ShownQuestion;
 use antiphon_seal::Digest;
 use antiphon_wire::{Action, InputRequest};
 use serde::{Deserialize, Serialize};

@@ -1,16 +1,13 @@
 //! `tasks/get`, `tasks/update` and `tasks/cancel`.
 
 use super::{
-    id,
-    message::{GivenAnswer, Message, has_cancel},
-    opening::{Opening, beside},
-    sealed::Parts,
-    shown::Shown,
+    next::{GivenAnswer, Message, has_cancel},
+    sealed::{self, Opening, Parts, Shown, beside},
     view::{self, WrittenTask},
 };
 use crate::{
-    errors::refusal::Refusal, identity::caller::Caller, options::settings::Settings,
-    request::receive::Request, runtime::Runtime, task_registry::Tasks,
+    errors::refusal::Refusal, identity::Caller, options::Settings, request::receive::Request,
+    runtime::Runtime, task_registry::Tasks,
 };
 use antiphon_seal::Principal;
 use antiphon_store::{StoreErrorKind, TaskKey, TaskRow, TaskSent};
@@ -240,7 +237,7 @@ pub(super) async fn of_id<'s>(
     // The dispatcher knows the method only if there are tasks.
     let tasks = server.tasks.as_ref().ok_or_else(|| Refusal::Method(request.method.to_string()))?;
     let principal = server.identified(&request.method, caller)?;
-    let key = id::parse(id).ok_or_else(not_found)?;
+    let key = sealed::parse(id).ok_or_else(not_found)?;
     let (row, shown) = load(server, tasks, key, principal.as_ref()).await?.ok_or_else(not_found)?;
     if let Some(settings) = settings(&shown.tool) {
         server.require_scopes(&settings.scopes, caller)?;

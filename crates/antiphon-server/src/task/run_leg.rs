@@ -1,7 +1,7 @@
 //! One leg of a task: the request of the call, sent to the server itself.
 
 use super::snapshot::{LegInput, Snapshot};
-use crate::{errors::refusal::Refusal, request::trace::TraceContext};
+use crate::{errors::refusal::Refusal, request::TraceContext};
 use antiphon_store::TaskKey;
 use antiphon_wire::{ErrorObject, InputRequests, Outcome, ProtocolVersion, escaped, meta_keys, method};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};

@@ -2,12 +2,14 @@
 
 use super::{
     questions::Questions,
-    sealed::{LONGEST, Parts, open, parts_name, seal, seal_bytes},
-    shown::{Cancellation, Progress, Shown, ShownEnd, StoredPrincipal, content_purpose},
+    sealed::{
+        Cancellation, LONGEST, Parts, Progress, Shown, ShownEnd, StoredPrincipal, content_purpose, open,
+        parts_name, seal, seal_bytes,
+    },
 };
 use crate::{
-    options::clock::{millis, seconds},
-    request::{receive::Request, trace::TraceContext},
+    options::{millis, seconds},
+    request::{TraceContext, receive::Request},
     runtime::Runtime,
 };
 use antiphon_seal::Principal;

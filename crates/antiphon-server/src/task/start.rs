@@ -1,15 +1,20 @@
 //! The creation of tasks.
 
-use super::{id, requests::load, shown::Shown, snapshot::Snapshot, view};
+use super::{
+    requests::load,
+    sealed::{self, Shown},
+    snapshot::Snapshot,
+    view,
+};
 use crate::{
     at_most_once::{StoredTask, fingerprint},
     call::leg_end::task_key,
     errors::refusal::Refusal,
-    options::settings::TaskMode,
+    options::TaskMode,
     request::{
         admit::Admitted,
+        carrier::{TaskForm, ttl},
         receive::Request,
-        task_form::{TaskForm, ttl},
     },
     runtime::{Runtime, claims::owner},
 };
@@ -62,7 +67,7 @@ pub(crate) async fn start(
     name: &str,
     principal: Option<&Principal>,
 ) -> Result<CreateTaskResult, Refusal> {
-    let key = id::random().map_err(|fault| {
+    let key = sealed::random().map_err(|fault| {
         tracing::error!(cause = %escaped(&fault), "a task cannot be named");
         Refusal::Internal
     })?;

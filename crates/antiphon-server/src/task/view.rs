@@ -1,12 +1,11 @@
 //! The view of a task for its client: its snapshot, with the messages that wait in the queue.
 
 use super::{
-    id,
-    message::Message,
-    shown::{Cancellation, Shown, ShownEnd},
+    next::Message,
+    sealed::{self, Cancellation, Shown, ShownEnd},
     snapshot::Snapshot,
 };
-use crate::{errors::refusal::Refusal, options::clock::millis, runtime::Runtime};
+use crate::{errors::refusal::Refusal, options::millis, runtime::Runtime};
 use antiphon_seal::utc;
 use antiphon_store::{TaskKey, TaskRow};
 use antiphon_wire::{DetailedTask, InputRequests, Meta, Task, TaskDetail};
@@ -145,7 +144,7 @@ fn parsed<T: DeserializeOwned>(text: &RawValue) -> Option<T> {
 
 /// Returns the operational data of a task.
 pub(super) fn task(server: &Runtime, key: TaskKey, shown: &Shown) -> Task {
-    let mut task = Task::new(id::text(key), shown.status(), utc::format(shown.created / 1000));
+    let mut task = Task::new(sealed::text(key), shown.status(), utc::format(shown.created / 1000));
     // The clock of another process may be behind.
     task.last_updated_at = utc::format(shown.updated.max(shown.created) / 1000);
     task.status_message = shown.message().map(ToOwned::to_owned);

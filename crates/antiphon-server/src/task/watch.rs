@@ -1,16 +1,14 @@
 //! The tasks that a subscription watches.
 
 use super::{
-    id,
-    opening::{LONG, beside},
     requests::{load, load_content},
-    sealed::Parts,
+    sealed::{self, LONG, Parts, beside},
     view::WrittenTask,
 };
 use crate::{
     errors::refusal::Refusal,
     identity::account::Account,
-    quota::request_budget::{BudgetExhausted, RequestBytes},
+    quota::{BudgetExhausted, RequestBytes},
     runtime::Runtime,
     task_registry::Tasks,
 };
@@ -117,7 +115,7 @@ impl TaskWatch {
             if number % TASKS_AT_ONCE == TASKS_AT_ONCE - 1 {
                 yield_now().await;
             }
-            let Some(key) = id::parse(text).filter(|key| seen.insert(*key)) else { continue };
+            let Some(key) = sealed::parse(text).filter(|key| seen.insert(*key)) else { continue };
             let Some((row, _)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
             watched.push(Watched { key, sent: None, bytes: bytes_of(&row), is_due: true });
             known.push(text.clone());

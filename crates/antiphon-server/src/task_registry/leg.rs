@@ -2,9 +2,11 @@
 
 use antiphon_engine::{AskRecord, PendingAsk, Record};
 use antiphon_seal::{Digest, Principal};
+use antiphon_store::TaskKey;
 use antiphon_wire::AskSupport;
 use futures_util::task::AtomicWaker;
 use std::{
+    collections::HashSet,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -129,6 +131,52 @@ impl TaskLeg {
 impl fmt::Debug for TaskLeg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskLeg").field("refuses_step", &self.refuses_step).finish_non_exhaustive()
+    }
+}
+
+/// A function that is called after a question was given back.
+type GivenBack = Box<dyn Fn(TaskKey) + Send + Sync>;
+
+/// The questions that are with a client now.
+pub(crate) struct AskedQuestions {
+    asked: Mutex<HashSet<(TaskKey, String)>>,
+    given_back: GivenBack,
+}
+
+/// A question that is with a client. Dropping it gives the question back: another request may ask it.
+pub(crate) struct AskedQuestion {
+    all: Arc<AskedQuestions>,
+    task: TaskKey,
+    key: String,
+}
+
+impl AskedQuestions {
+    pub(crate) fn new(given_back: GivenBack) -> Arc<Self> {
+        Arc::new(Self { asked: Mutex::default(), given_back })
+    }
+
+    /// Takes a question; nothing if a client has it already.
+    pub(crate) fn take(self: &Arc<Self>, task: TaskKey, key: &str) -> Option<AskedQuestion> {
+        let is_new = self.asked().insert((task, key.to_owned()));
+        is_new.then(|| AskedQuestion { all: Arc::clone(self), task, key: key.to_owned() })
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashSet<(TaskKey, String)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AskedQuestion {
+    /// Returns the key of the question.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Drop for AskedQuestion {
+    fn drop(&mut self) {
+        self.all.asked().remove(&(self.task, std::mem::take(&mut self.key)));
+        (self.all.given_back)(self.task);
     }
 }
 

@@ -1,28 +1,20 @@
 //! The tasks of a server: their engine, their settings, and their changes.
 
-pub(crate) mod asked;
 pub(crate) mod leg;
-mod metrics;
-mod options;
 
-pub(crate) use self::metrics::RunningLeg;
-pub use self::metrics::TaskMetrics;
-pub use self::options::TaskOptions;
-pub(crate) use self::options::TaskSettings;
-use self::{asked::AskedQuestions, metrics::TaskCounters};
-use crate::{
-    errors::{build_error::BuildError, refusal::Refusal},
-    task_registry::leg::TaskLeg,
+use crate::errors::{BuildError, refusal::Refusal};
+use antiphon_store::{
+    CallStore, EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine, TaskKey, TaskLimits, TaskStore,
 };
-use antiphon_store::{CallStore, EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine, TaskKey};
 use futures_util::future::BoxFuture;
+use leg::{AskedQuestions, TaskLeg};
 use serde_json::value::RawValue;
 use std::{
     fmt,
     num::NonZero,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -137,5 +129,185 @@ impl fmt::Debug for Tasks {
             .field("engine", &self.engine)
             .field("options", &self.options)
             .finish_non_exhaustive()
+    }
+}
+
+/// The settings of the tasks of a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskOptions {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) keep: Duration,
+    pub(crate) poll_interval: Duration,
+    pub(crate) running: usize,
+    pub(crate) lease: Duration,
+    pub(crate) limits: TaskLimits,
+}
+
+impl Default for TaskOptions {
+    fn default() -> Self {
+        Self {
+            ttl: Some(Duration::from_secs(24 * 3600)),
+            keep: Duration::from_secs(3600),
+            poll_interval: Duration::from_secs(1),
+            running: 256,
+            lease: Duration::from_secs(30),
+            limits: TaskLimits::default(),
+        }
+    }
+}
+
+impl TaskOptions {
+    /// Sets the time for which a task exists, from its creation; `None` for no limit. A question of the task can be answered as
+    /// long as the task exists, but not after 390 days. Default: 24 hours.
+    #[must_use]
+    pub fn ttl(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.ttl = time.into();
+        self
+    }
+
+    /// Sets the time for which a finished task is kept at least. Default: 1 hour.
+    #[must_use]
+    pub fn keep(mut self, time: Duration) -> Self {
+        self.keep = time;
+        self
+    }
+
+    /// Sets the time between two polls that is suggested to clients. Default: 1 second.
+    #[must_use]
+    pub fn poll_interval(mut self, time: Duration) -> Self {
+        self.poll_interval = time;
+        self
+    }
+
+    /// Sets the number of tasks that the embedded engine runs at once in this process; tasks that wait for an answer do not
+    /// count. Default: 256.
+    #[must_use]
+    pub fn running(mut self, number: usize) -> Self {
+        self.running = number;
+        self
+    }
+
+    /// Sets the time until a process that does not renew its claim on a task counts as dead, for the embedded engine.
+    /// Default: 30 seconds.
+    #[must_use]
+    pub fn lease(mut self, time: Duration) -> Self {
+        self.lease = time;
+        self
+    }
+
+    /// Sets the limits of the engine. Default: [`TaskLimits::default`].
+    #[must_use]
+    pub fn limits(mut self, limits: TaskLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// The tasks of a server, before it is built.
+#[derive(Debug, Default)]
+pub(crate) struct TaskSettings {
+    pub(crate) store: Option<Arc<dyn TaskStore>>,
+    pub(crate) engine: Option<Arc<dyn TaskEngine>>,
+    pub(crate) options: TaskOptions,
+    /// True if requests of the draft are served.
+    pub(crate) is_draft: bool,
+}
+
+/// The counts of the tasks of one process, since it began: see [`Server::task_metrics`](crate::Server::task_metrics). A task that
+/// moves to another process is counted there from then on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskMetrics {
+    /// The legs that run now. A task that waits for an answer has none.
+    pub running: u64,
+    /// The tasks that were created.
+    pub created: u64,
+    /// The tasks that ended with a result, errors of tools included.
+    pub completed: u64,
+    /// The tasks that ended with a JSON-RPC error.
+    pub failed: u64,
+    /// The tasks that were cancelled.
+    pub cancelled: u64,
+    /// The legs that began: a task has one for each answer, at least.
+    pub legs: u64,
+    /// The legs that failed for now, and were to run again.
+    pub failed_legs: u64,
+    /// The legs that were stopped before their end: another process took the task over, or its time was over.
+    pub lost_claims: u64,
+    /// The answers and cancellations that were stored.
+    pub messages: u64,
+}
+
+/// The counters behind [`TaskMetrics`].
+#[derive(Debug, Default)]
+pub(crate) struct TaskCounters {
+    running: Counter,
+    pub(crate) created: Counter,
+    pub(crate) completed: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) cancelled: Counter,
+    pub(crate) legs: Counter,
+    pub(crate) failed_legs: Counter,
+    pub(crate) lost_claims: Counter,
+    pub(crate) messages: Counter,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn subtract_one(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl TaskCounters {
+    pub(crate) fn to_metrics(&self) -> TaskMetrics {
+        TaskMetrics {
+            running: self.running.get(),
+            created: self.created.get(),
+            completed: self.completed.get(),
+            failed: self.failed.get(),
+            cancelled: self.cancelled.get(),
+            legs: self.legs.get(),
+            failed_legs: self.failed_legs.get(),
+            lost_claims: self.lost_claims.get(),
+            messages: self.messages.get(),
+        }
+    }
+}
+
+/// A leg that runs. It counts as lost if it is dropped before its [end](Self::end).
+pub(crate) struct RunningLeg<'a> {
+    counters: &'a TaskCounters,
+    has_ended: bool,
+}
+
+impl<'a> RunningLeg<'a> {
+    pub(crate) fn new(counters: &'a TaskCounters) -> Self {
+        counters.running.add_one();
+        Self { counters, has_ended: false }
+    }
+
+    pub(crate) fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for RunningLeg<'_> {
+    fn drop(&mut self) {
+        self.counters.running.subtract_one();
+        if !self.has_ended {
+            self.counters.lost_claims.add_one();
+        }
     }
 }

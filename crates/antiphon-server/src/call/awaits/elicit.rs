@@ -2,13 +2,10 @@
 
 use crate::{
     call::{
-        awaits::{
-            raw_ask::{Fallback, PreparedAsk, RawAsk},
-            setters::setters,
-        },
+        awaits::raw_ask::{Fallback, PreparedAsk, RawAsk, setters},
         ctx::{Answer, Ctx},
     },
-    errors::ask_error::AskError,
+    errors::awaited::AskError,
     form::{self, Form, OneField, VALUE},
 };
 use antiphon_wire::{Action, AskSupport, ElicitRequest, FormSchema, InputRequest};

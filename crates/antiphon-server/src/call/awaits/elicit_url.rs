@@ -3,14 +3,12 @@
 use crate::{
     call::{
         awaits::{
-            raw_ask::{AskOutcome, PreparedAsk, RawAsk},
-            setters::setters,
-            until::{IntoDone, Until},
-            url_ref::UrlRef,
+            raw_ask::{AskOutcome, PreparedAsk, RawAsk, setters},
+            url_ref::{IntoDone, Until, UrlRef},
         },
         ctx::{Answer, Ctx},
     },
-    errors::ask_error::AskError,
+    errors::awaited::AskError,
 };
 use antiphon_wire::{Action, AskSupport, ElicitRequest, ElicitResult, InputRequest};
 use std::{

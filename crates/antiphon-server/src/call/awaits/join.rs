@@ -1,6 +1,6 @@
 //! Several futures at once, and tasks that end with the leg.
 
-use crate::{call::ctx::Ctx, errors::error::Result};
+use crate::{call::ctx::Ctx, errors::Result};
 use std::{
     fmt,
     future::Future,

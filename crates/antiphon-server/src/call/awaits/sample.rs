@@ -2,13 +2,10 @@
 
 use crate::{
     call::{
-        awaits::{
-            raw_ask::{PreparedAsk, RawAsk},
-            setters::setters,
-        },
+        awaits::raw_ask::{PreparedAsk, RawAsk, setters},
         ctx::Ctx,
     },
-    errors::ask_error::AskError,
+    errors::awaited::AskError,
 };
 use antiphon_wire::{
     AskSupport, CreateMessageParams, CreateMessageResult, InputRequest, ListRootsResult, ModelPreferences,

@@ -40,11 +40,9 @@ use crate::{
     request::receive::Request,
     serve::http::{
         HttpOptions,
-        accept::Accepts,
-        fields::{Field, Repeated, find},
-        header_names::{
-            ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, MCP_METHOD, MCP_NAME,
-            MCP_PROTOCOL_VERSION, MCP_SESSION_ID, ORIGIN, TRANSFER_ENCODING,
+        fields::{
+            ACCEPT, Accepts, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, Field, HOST, MCP_METHOD,
+            MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, ORIGIN, Repeated, TRANSFER_ENCODING, find,
         },
         rejection::Rejection,
     },

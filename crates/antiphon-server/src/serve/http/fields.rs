@@ -1,6 +1,7 @@
-//! The fields of a head, found in one walk: a look into the map for each of them costs more than all of this.
+//! The fields of a head: their names, their values, found in one walk, and the kinds of responses that `Accept` lists.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use antiphon_wire::header;
+use http::{HeaderMap, HeaderName, HeaderValue, header as name};
 
 /// The values of one field.
 #[derive(Clone, Copy, Default)]
@@ -52,10 +53,107 @@ impl<'h> Field<'h> {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Repeated;
 
+pub(crate) static MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::MCP_PROTOCOL_VERSION);
+pub(crate) static MCP_METHOD: HeaderName = HeaderName::from_static(header::MCP_METHOD);
+pub(crate) static MCP_NAME: HeaderName = HeaderName::from_static(header::MCP_NAME);
+
+// Those that the checks look for, as statics: a constant is made anew where it is used.
+pub(crate) static ACCEPT: HeaderName = name::ACCEPT;
+pub(crate) static CONTENT_ENCODING: HeaderName = name::CONTENT_ENCODING;
+pub(crate) static CONTENT_LENGTH: HeaderName = name::CONTENT_LENGTH;
+pub(crate) static CONTENT_TYPE: HeaderName = name::CONTENT_TYPE;
+pub(crate) static HOST: HeaderName = name::HOST;
+pub(crate) static ORIGIN: HeaderName = name::ORIGIN;
+pub(crate) static TRANSFER_ENCODING: HeaderName = name::TRANSFER_ENCODING;
+
+/// The session that a message belongs to. Of the revisions up to 2025-11-25.
+pub(crate) static MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The event after which a stream is resumed.
+pub(crate) static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Has a proxy pass on each event at once.
+pub(crate) static X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// The kinds of responses that a client reads.
+///
+/// > The client **MUST** include an `Accept` header listing both `application/json` and `text/event-stream`
+///
+/// A client that lists one of them gets that one. Without messages before the reply, one JSON text is the whole response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accepts {
+    pub(crate) json: bool,
+    pub(crate) events: bool,
+}
+
+impl Accepts {
+    pub(crate) const ALL: Self = Self { json: true, events: true };
+
+    /// Reads the field. `accept` is what was found of it in the headers.
+    pub(crate) fn of(headers: &HeaderMap, accept: Field<'_>) -> Self {
+        // Nearly every request.
+        if accept.first().is_some_and(|accept| accept == "application/json, text/event-stream") {
+            return Self::ALL;
+        }
+        let values = || headers.get_all(&ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let ranges =
+            || values().flat_map(|value| value.split(',')).map(str::trim).filter(|it| !it.is_empty());
+        // > A request without any Accept header field implies that the user agent will accept any media type in response.
+        // > (RFC 9110, section 12.5.1)
+        if ranges().next().is_none() {
+            return Self::ALL;
+        }
+        Self { json: is_acceptable(ranges(), JSON), events: is_acceptable(ranges(), EVENTS) }
+    }
+}
+
+/// Returns whether the ranges accept this type.
+///
+/// > Media ranges can be overridden by more specific media ranges or specific media types. If more than one media range applies
+/// > to a given type, the most specific reference has precedence. (RFC 9110, section 12.5.1)
+fn is_acceptable<'a>(ranges: impl Iterator<Item = &'a str>, wanted: &str) -> bool {
+    let kind = wanted.split('/').next().unwrap_or(wanted);
+    let (mut best, mut accepted) = (0, false);
+    for range in ranges {
+        let (name, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let name = name.trim();
+        let precision = match name.strip_suffix("/*") {
+            _ if name.eq_ignore_ascii_case(wanted) => 3,
+            Some(of) if of.eq_ignore_ascii_case(kind) => 2,
+            Some("*") => 1,
+            _ => continue,
+        };
+        let has_weight = !parameters.split(';').any(is_zero_weight);
+        if precision > best {
+            (best, accepted) = (precision, has_weight);
+        } else if precision == best {
+            accepted |= has_weight;
+        }
+    }
+    accepted
+}
+
+/// Returns whether a parameter of a range is `q=0`.
+///
+/// > a value of 0 means "not acceptable" (RFC 9110, section 12.4.2)
+fn is_zero_weight(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return false };
+    let value = value.trim();
+    name.trim().eq_ignore_ascii_case("q")
+        && value.starts_with('0')
+        && value.bytes().all(|c| b"0.".contains(&c))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::{ACCEPT, HOST, ORIGIN};
+    use http::{
+        HeaderValue,
+        header::{ACCEPT, HOST, ORIGIN},
+    };
 
     #[test]
     fn fields_are_found_with_their_values() {
@@ -79,5 +177,48 @@ mod tests {
                 "{name} {last}"
             );
         }
+    }
+
+    fn check(values: &[&'static str], json: bool, events: bool) {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(&ACCEPT, HeaderValue::from_static(value));
+        }
+        let [accept] = find(&headers, [&ACCEPT]);
+        assert_eq!(Accepts::of(&headers, accept), Accepts { json, events }, "{values:?}");
+    }
+
+    #[test]
+    fn a_client_names_what_it_reads() {
+        check(&["application/json, text/event-stream"], true, true);
+        check(&["text/event-stream,application/json"], true, true);
+        check(&["text/event-stream", "application/json"], true, true);
+        check(&["Application/JSON; charset=utf-8"], true, false);
+        check(&["text/event-stream"], false, true);
+        check(&["text/*"], false, true);
+        check(&["application/*"], true, false);
+        check(&["*/*"], true, true);
+        check(&["text/html, image/png"], false, false);
+        check(&["application/jsonp"], false, false);
+        check(&["*"], false, false);
+        // Without a range, everything is accepted.
+        check(&[], true, true);
+        check(&[""], true, true);
+        check(&[" , "], true, true);
+    }
+
+    #[test]
+    fn a_weight_of_zero_is_not_acceptable() {
+        check(&["application/json, text/event-stream;q=0"], true, false);
+        check(&["application/json;q=0, text/event-stream"], false, true);
+        check(&["application/json; Q=0.000, text/event-stream; q=0.001"], false, true);
+        check(&["application/json;charset=utf-8;q=0, */*"], false, true);
+        check(&["*/*;q=0"], false, false);
+        check(&["text/*;q=0, text/event-stream, */*;q=0.1"], true, true);
+        check(&["*/*, text/*;q=0"], true, false);
+        check(&["application/json;q=0", "application/json;q=0.5"], true, false);
+        // No weights.
+        check(&["application/json;q=, text/event-stream;quality=0"], true, true);
+        check(&["application/json;q=1, text/event-stream;q=0.5"], true, true);
     }
 }

@@ -3,9 +3,9 @@
 use crate::{
     options::limits::{CLIENT_INFO, Limits},
     outbox::MAX_ALL_BYTES,
-    quota::request_budget::UNCOUNTED,
+    quota::UNCOUNTED,
     serve::http::{HttpOptions, connection::LARGE_HEADS, reply::REUSED_FIELDS},
-    session::session::TASKS,
+    session::TASKS,
 };
 use antiphon_store::{MemoryTasks, TaskKey};
 use std::path::Path;

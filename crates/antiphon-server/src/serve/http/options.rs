@@ -1,6 +1,6 @@
 //! The options of an HTTP endpoint.
 
-use crate::serve::http::{auth::ResourceServer, origins::AllowedOrigins, session_options::SessionOptions};
+use crate::serve::http::{auth::ResourceServer, origins::AllowedOrigins};
 use http::{HeaderMap, HeaderValue, header};
 use std::{net::IpAddr, time::Duration};
 
@@ -56,8 +56,8 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets the path at which [`serve_http`](super::serve_http) serves the endpoint; other paths are 404. Default:
-    /// `/mcp`. An [`HttpService`](super::HttpService) answers on every path: the router in which it is mounted selects
+    /// Sets the path at which [`serve_http`](crate::serve::http::serve_http) serves the endpoint; other paths are 404. Default:
+    /// `/mcp`. An [`HttpService`](crate::serve::http::HttpService) answers on every path: the router in which it is mounted selects
     /// the path.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
@@ -137,7 +137,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the time for which [`serve_http`](super::serve_http) waits for the head of a request on an open connection, the
+    /// Sets the time for which [`serve_http`](crate::serve::http::serve_http) waits for the head of a request on an open connection, the
     /// first or the next. Default: 30 seconds. Slower connections are closed.
     #[must_use]
     pub fn header_timeout(mut self, time: Duration) -> Self {
@@ -145,7 +145,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the maximum number of connections that [`serve_http`](super::serve_http) keeps open. Default: 10,000. If there
+    /// Sets the maximum number of connections that [`serve_http`](crate::serve::http::serve_http) keeps open. Default: 10,000. If there
     /// are as many, the connection that has had no request for the longest time is closed to make room, of the address with
     /// most of such connections. If each has a request under way, new ones wait.
     #[must_use]
@@ -190,7 +190,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the time for which [`serve_http`](super::serve_http) waits for a client that does not read. Default: 30 seconds.
+    /// Sets the time for which [`serve_http`](crate::serve::http::serve_http) waits for a client that does not read. Default: 30 seconds.
     /// Then the connection is closed and its request cancelled; a request of a legacy session continues.
     #[must_use]
     pub fn write_timeout(mut self, time: Duration) -> Self {
@@ -311,6 +311,38 @@ fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(':') => host,
         _ => authority,
+    }
+}
+
+/// The limits of legacy sessions on one endpoint. The number of sessions and of handlers in them is limited by
+/// [`Limits`](crate::Limits).
+#[derive(Clone, Debug)]
+pub(crate) struct SessionOptions {
+    pub(crate) idle: Duration,
+    pub(crate) retry: Duration,
+    pub(crate) prefix: String,
+    pub(crate) limits: EventLimits,
+}
+
+/// The limits of stored events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventLimits {
+    /// The number of events of one session.
+    pub(crate) events: usize,
+    /// The bytes of one session.
+    pub(crate) bytes: usize,
+    /// The bytes of all sessions together. Beyond it, a session stores only the events that its readers have not taken.
+    pub(crate) all_bytes: usize,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(30 * 60),
+            retry: Duration::from_secs(1),
+            prefix: String::new(),
+            limits: EventLimits { events: 256, bytes: 1024 * 1024, all_bytes: 32 * 1024 * 1024 },
+        }
     }
 }
 

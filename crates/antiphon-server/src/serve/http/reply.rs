@@ -1,4 +1,4 @@
-//! The reply to one HTTP request, and the response that is made of it.
+//! The reply to one HTTP request, its status, and the response that is made of it.
 
 use crate::{
     reply::{ReplyKind, ReplyMessage},
@@ -6,10 +6,11 @@ use crate::{
         HttpOptions,
         auth::scope_challenge,
         body::{EventSource, ReplyBody},
-        header_names::X_ACCEL_BUFFERING,
+        fields::X_ACCEL_BUFFERING,
         rejection::Rejection,
     },
 };
+use antiphon_wire::ErrorCode;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::Bytes;
 
@@ -158,6 +159,37 @@ fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
 /// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestBodyUnread;
+
+impl ReplyMessage {
+    /// Returns the HTTP status of a response with this body.
+    ///
+    /// `-32603` and codes of an author's own are 200, as are errors in legacy sessions: proxies would send a request again
+    /// after a 5xx.
+    pub fn http_status(&self) -> StatusCode {
+        match self.kind() {
+            ReplyKind::Error(code) => status_of(*code),
+            // > `HTTP 403 Forbidden` status code (per RFC 6750 Section 3.1)
+            ReplyKind::InsufficientScope(_) => StatusCode::FORBIDDEN,
+            // HTTP has no status for an error in a session.
+            ReplyKind::Result | ReplyKind::SessionError(_) => StatusCode::OK,
+        }
+    }
+}
+
+fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        // > it MUST respond with `404 Not Found` and a JSON-RPC error with code `-32601`
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        // > On HTTP, the response status MUST be `400 Bad Request`.
+        ErrorCode::PARSE_ERROR
+        | ErrorCode::INVALID_REQUEST
+        | ErrorCode::INVALID_PARAMS
+        | ErrorCode::HEADER_MISMATCH
+        | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Accepting connections.
 
 use crate::{
-    identity::peer_address::PeerAddress,
+    identity::PeerAddress,
     serve::http::{
         HttpOptions, HttpService,
         connection::{ConnectionTable, NoPlace, serve_connection},

@@ -2,17 +2,18 @@
 
 use crate::{
     errors::refusal::Refusal,
-    identity::caller::Caller,
+    identity::Caller,
     outbox::Outbox,
-    quota::request_budget::{RequestBudget, RequestBytes},
+    quota::{RequestBudget, RequestBytes},
     reply::ReplyMessage,
     request::receive::{Received, without_session},
-    serve::{batch, stdio::line_streams::LineStreams},
+    serve::{self, stdio::line_streams::LineStreams},
     server::message_service::{CallOutcome, MessageService, MessageSession as _},
 };
-use antiphon_wire::framing::{Line, MAX_LINE};
 use antiphon_wire::{
-    CancelledParams, ErrorCode, ErrorObject, Incoming, RequestId, escaped, method, write_notification,
+    CancelledParams, ErrorCode, ErrorObject, Incoming, RequestId, escaped,
+    framing::{Line, MAX_LINE},
+    method, write_notification,
 };
 use futures_util::{
     future::{AbortHandle, Abortable, Aborted, BoxFuture},
@@ -137,11 +138,11 @@ impl<S: MessageService> InFlight<S> {
             );
             return vec![ReplyMessage::error(None, &error)];
         };
-        if !self.has_batches() || !batch::is_batch(&line) {
+        if !self.has_batches() || !serve::is_batch(&line) {
             return self.receive_one(line, true).into_iter().collect();
         }
         // Each request has a reply of its own, as soon as it is done.
-        match batch::read(&line) {
+        match serve::read(&line) {
             Ok(messages) => messages
                 .into_iter()
                 .filter_map(|message| self.receive_one(message.get().as_bytes().to_vec(), false))

@@ -1,6 +1,6 @@
 //! A pair of streams that carry one message per line.
 
-use crate::serve::write_timeout::WriteTimeout;
+use crate::serve::WriteTimeout;
 use futures_util::future::BoxFuture;
 use std::{future::pending, io, pin::pin, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};

@@ -1,6 +1,21 @@
-//! Attempts of a step, and their number.
+//! The attempts of a step: each one runs the body to its outcome, and another one may follow.
 
-use std::time::Duration;
+use super::{
+    Run, Step,
+    body::{Ended, NoOutcome},
+    stored::Begun,
+};
+use crate::call::leg_runtime::LegRuntime;
+use antiphon_engine::SlotId;
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
 
 /// One run of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,5 +61,99 @@ impl Retry {
     pub(super) fn pause(&self, failed: u32) -> Duration {
         let factor = 1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX);
         self.every.saturating_mul(factor).min(Duration::from_secs(60))
+    }
+}
+
+impl<T, F, Fut> Step<'_, T, F, Fut>
+where
+    Fut: Future,
+    T: Serialize + DeserializeOwned,
+{
+    /// Runs one attempt to its outcome. With a store, the start is stored before, and the end after.
+    pub(super) fn attempt(
+        self: Pin<&mut Self>,
+        slot: SlotId,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Ended<T>, NoOutcome>> {
+        let mut this = self.project();
+        let runtime = this.ctx.leg_runtime();
+        let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
+        let may_try = runtime.with(|leg| {
+            leg.note_step_poll(slot, cx.waker());
+            leg.may_attempt_step()
+        });
+        if this.pause.is_some() && !may_try {
+            return Poll::Ready(Err(NoOutcome::Failed(
+                "another attempt was requested, but the request was cancelled".to_owned(),
+            )));
+        }
+        if !wake.begin_poll(cx.waker()) {
+            return Poll::Pending;
+        }
+        let waker = Waker::from(Arc::clone(wake));
+        let mut cx = Context::from_waker(&waker);
+        if let Some(pause) = this.pause {
+            ready!(pause.as_mut().poll(&mut cx));
+            *this.pause = None;
+        }
+        if let Some(stored) = this.stored {
+            match ready!(stored.poll_begin(&mut cx, runtime.limits().engine.step_result)) {
+                Begun::Run { attempt: number } => attempt.number = number,
+                Begun::Ended(result) => return Poll::Ready(result),
+                Begun::BodyEnded => return stored.poll_end(&mut cx),
+            }
+        }
+        let polled = {
+            let _scope = runtime.scope(|leg| leg.in_step(slot));
+            std::panic::catch_unwind(AssertUnwindSafe(|| {
+                if this.body.is_none() {
+                    let body = match this.again {
+                        Some(again) => this.run.as_mut().map(|run| again(run, attempt.clone())),
+                        None => this.run.take().map(|run| (this.call)(run, attempt.clone())),
+                    };
+                    this.body.set(body);
+                }
+                match this.body.as_mut().as_pin_mut() {
+                    Some(body) => body.poll(&mut cx).map(Some),
+                    None => Poll::Ready(None),
+                }
+            }))
+        };
+        let result = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(Some(output))) => (this.settle)(output, runtime.limits().engine.step_result),
+            Ok(Poll::Ready(None)) => {
+                Err(NoOutcome::Failed("its function can be called only once".to_owned()))
+            }
+            Err(_panic) => Err(NoOutcome::Failed("it panicked".to_owned())),
+        };
+        this.body.set(None);
+        match this.stored {
+            None => Poll::Ready(result),
+            Some(stored) => {
+                stored.body_ended(result);
+                stored.poll_end(&mut cx)
+            }
+        }
+    }
+
+    /// Starts one more attempt, if there is one. No attempt starts after the request is gone. Returns true if one was
+    /// started.
+    pub(super) fn try_again(self: Pin<&mut Self>, runtime: &LegRuntime) -> bool {
+        let this = self.project();
+        let Some(Run { attempt, wake }) = this.running else { return false };
+        let may_try = this.again.is_some() && attempt.number < this.retry.times;
+        if !may_try || !runtime.with(|leg| leg.may_attempt_step()) {
+            return false;
+        }
+        let pause = this.retry.pause(attempt.number);
+        attempt.number += 1;
+        if let Some(stored) = this.stored {
+            stored.begin_again(attempt.number);
+        }
+        *this.pause = (!pause.is_zero()).then(|| Box::pin(tokio::time::sleep(pause)));
+        // The next attempt is polled at once.
+        Waker::from(Arc::clone(wake)).wake();
+        true
     }
 }

@@ -1,8 +1,8 @@
 //! The outcome of a step's body, as it is recorded.
 
 use crate::errors::{
-    error::Error,
-    step_error::{StepError, Unrecordable},
+    Error,
+    awaited::{StepError, Unrecordable},
 };
 use antiphon_engine::{StepOutcome, StopReason};
 use serde::{Serialize, de::DeserializeOwned};

@@ -15,7 +15,7 @@ use super::body::{Ended, NoOutcome, of_body};
 use crate::{
     at_most_once::{ClaimedLeg, StartStored},
     call::leg_runtime::LegRuntime,
-    errors::error::Error,
+    errors::Error,
 };
 use antiphon_engine::{StepBegin, StopReason, WriteAhead};
 use futures_util::future::BoxFuture;

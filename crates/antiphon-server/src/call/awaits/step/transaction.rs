@@ -10,14 +10,13 @@
 //! The record has no start. So its end holds everything that the handler has received before the step.
 
 use super::{
-    Step,
-    attempt::Attempt,
+    Attempt, Input, Step,
     body::{Ended, NoOutcome, of_error, written},
 };
 use crate::{
     at_most_once::ClaimedLeg,
-    call::{awaits::step::Input, ctx::Ctx, leg_runtime::call_site},
-    errors::{error::Error, step_error::StepError},
+    call::{ctx::Ctx, leg_runtime::call_site},
+    errors::{Error, awaited::StepError},
 };
 use antiphon_engine::{CallSite, StepKey, StepOutcome, StopReason, key::path};
 use antiphon_store::{Conclusion, StepRecord, StoreIdentity, Transact, Transacted};

@@ -34,8 +34,6 @@
 //!
 //! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens.
 
-mod authorize;
-mod clock_skew;
 mod resource;
 mod resource_server;
 mod verifier;
@@ -46,4 +44,194 @@ pub use antiphon_jwt::{Algorithm, Issuer};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
 pub use verifier::{BearerError, BearerVerifier, StaticTokens};
 
-pub(crate) use authorize::{Authorized, authorize, metadata, scope_challenge, token_expired};
+use crate::{
+    identity::{Bearer, Caller, PeerAddress, RequestHead},
+    serve::http::{ReplyBody, rejection::Rejection},
+    server::message_service::MessageService,
+};
+use antiphon_seal::Principal;
+use futures_util::future::BoxFuture;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
+};
+use resource::CLOCK_SKEW;
+use resource_server::{Metadata, challenge};
+use std::{sync::Arc, time::SystemTime};
+
+/// Proof that a request may be read and answered: its token is valid, or none is required. Only [`authorize`] makes one.
+/// Reading a body and naming a caller require it, for every method and revision.
+#[derive(Clone, Copy)]
+pub(crate) struct Authorized {
+    /// The time at which the token expires.
+    until: Option<SystemTime>,
+    address: Option<PeerAddress>,
+}
+
+impl Authorized {
+    /// Returns the caller of the request.
+    pub(crate) fn caller<'a>(&self, parts: &'a Parts) -> Caller<'a> {
+        Caller { address: self.address, ..Caller::http(&parts.headers, &parts.extensions) }
+    }
+
+    /// Returns the caller of a request whose head its handlers share.
+    pub(crate) fn caller_of<'a>(&self, head: &'a Arc<RequestHead>) -> Caller<'a> {
+        Caller::of_head(head, self.address)
+    }
+
+    /// Resolves when the token expires: an open stream ends then, and the client opens another with a new token.
+    pub(crate) fn expired(&self, server: &impl MessageService) -> BoxFuture<'static, ()> {
+        match self.until.and_then(|until| until.checked_add(CLOCK_SKEW)) {
+            Some(until) => {
+                Box::pin(tokio::time::sleep(until.duration_since(server.now()).unwrap_or_default()))
+            }
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+/// Checks the token of a request of any method, and stores its [`Bearer`] and [`Principal`] in the extensions of the request.
+/// Without `auth`, the extensions of a layer in front stay.
+///
+/// > authorization **MUST** be included in every HTTP request from client to server
+pub(crate) async fn authorize(
+    parts: &mut Parts,
+    auth: Option<&ResourceServer>,
+    server: &impl MessageService,
+    address: Option<PeerAddress>,
+) -> Result<Authorized, Rejection> {
+    let Some(auth) = auth else { return Ok(Authorized { until: None, address }) };
+    // Boxed, to keep the future of a request without authentication small.
+    let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
+    parts.extensions.insert::<Principal>(bearer.principal().clone());
+    let until = bearer.expires_at();
+    parts.extensions.insert::<Bearer>(bearer);
+    Ok(Authorized { until, address })
+}
+
+async fn check(
+    headers: &HeaderMap,
+    auth: &ResourceServer,
+    server: &impl MessageService,
+) -> Result<Bearer, Rejection> {
+    let unauthorized = |status, error, text: &str| Rejection {
+        challenge: Some(auth.challenge(error, &[])),
+        ..Rejection::new(status, text)
+    };
+    let invalid = || {
+        // > Invalid or expired tokens **MUST** receive a HTTP 401 response.
+        let text = "The access token is not good for this server";
+        unauthorized(StatusCode::UNAUTHORIZED, Some("invalid_token"), text)
+    };
+    let token = match token_of(headers) {
+        Ok(Some(token)) => token,
+        Ok(None) => {
+            let text = "This server needs an access token: Authorization: Bearer ..";
+            return Err(unauthorized(StatusCode::UNAUTHORIZED, None, text));
+        }
+        // > Malformed authorization request
+        Err(MalformedAuthorization) => {
+            let text = "Authorization must be there once, as: Bearer, a space, a token";
+            return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), text));
+        }
+    };
+    let bearer = match auth.verify(token, server.now()).await {
+        Ok(bearer) => bearer,
+        Err(BearerError::Invalid(cause)) => {
+            return Err(invalid().about(&cause));
+        }
+        // Not a 401: the token may be valid, and its owner should not fetch another.
+        Err(BearerError::Unavailable(cause)) => {
+            let text = "Access tokens cannot be checked now: try again later";
+            let rejection = Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text).about(&cause);
+            return Err(Rejection { retry_after: Some("5"), ..rejection });
+        }
+    };
+    let principal = bearer.principal();
+    let names_somebody =
+        principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
+    if !names_somebody {
+        // All users of one client software would be one.
+        return Err(
+            invalid().about("the token names no user; allow_client_principal() accepts the client's name")
+        );
+    }
+    if !auth.required().iter().all(|scope| bearer.has_scope(scope)) {
+        let text = "The access token may not use this server";
+        let rejection = unauthorized(StatusCode::FORBIDDEN, Some("insufficient_scope"), text);
+        return Err(rejection.about(&format!("needed scopes: {}", auth.required().join(" "))));
+    }
+    Ok(bearer)
+}
+
+/// An `Authorization` header without a readable token.
+struct MalformedAuthorization;
+
+/// Returns the bearer token; `None` without an `Authorization` header, or with another scheme.
+fn token_of(headers: &HeaderMap) -> Result<Option<&str>, MalformedAuthorization> {
+    let mut values = headers.get_all(name::AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value.to_str().map_err(|_| MalformedAuthorization)?,
+        // Two readers could read two callers.
+        (Some(_), Some(_)) => return Err(MalformedAuthorization),
+    };
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    let token = token.trim_matches(' ');
+    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+    if is_token { Ok(Some(token)) } else { Err(MalformedAuthorization) }
+}
+
+/// Returns the rejection that ends a stream whose token has expired. It is not sent: the response began before.
+pub(crate) fn token_expired() -> Rejection {
+    Rejection::new(StatusCode::UNAUTHORIZED, "The access token is over")
+}
+
+/// Returns the challenge of a reply that names the missing scopes.
+pub(crate) fn scope_challenge(auth: Option<&ResourceServer>, scopes: &[String]) -> HeaderValue {
+    let error = Some("insufficient_scope");
+    match auth {
+        Some(auth) => auth.challenge(error, scopes),
+        None => challenge(error, &scopes.iter().map(String::as_str).collect::<Vec<_>>(), None),
+    }
+}
+
+/// Returns the metadata of the protected resource; `None` for a request of another path. Public, also for web pages.
+pub(crate) fn metadata(parts: &Parts, auth: Option<&ResourceServer>) -> Option<Response<ReplyBody>> {
+    let Metadata { path, body, .. } = auth?.metadata()?;
+    if parts.uri.path() != path {
+        return None;
+    }
+    let set = |response: &mut Response<ReplyBody>, header: HeaderName, value: &'static str| {
+        response.headers_mut().insert(header, HeaderValue::from_static(value));
+    };
+    let mut response = match parts.method {
+        Method::GET | Method::HEAD => {
+            let mut response = Response::new(ReplyBody::from(body.clone()));
+            set(&mut response, name::CONTENT_TYPE, "application/json");
+            response
+        }
+        // The preflight of a page that sends a header of MCP.
+        Method::OPTIONS => {
+            let mut response = status(StatusCode::NO_CONTENT);
+            set(&mut response, name::ACCESS_CONTROL_ALLOW_METHODS, "GET");
+            set(&mut response, name::ACCESS_CONTROL_ALLOW_HEADERS, "*");
+            response
+        }
+        _ => {
+            let mut response = status(StatusCode::METHOD_NOT_ALLOWED);
+            set(&mut response, name::ALLOW, "GET, HEAD, OPTIONS");
+            response
+        }
+    };
+    set(&mut response, name::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+    Some(response)
+}
+
+fn status(status: StatusCode) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from(hyper::body::Bytes::new()));
+    *response.status_mut() = status;
+    response
+}

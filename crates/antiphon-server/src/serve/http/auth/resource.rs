@@ -1,6 +1,7 @@
 //! The resource identifier, and the URL of its metadata.
 
 use antiphon_wire::{check_secure, escaped};
+use std::time::Duration;
 use url::Url;
 
 /// The path of the metadata of a protected resource, before the resource's own path.
@@ -66,6 +67,9 @@ fn path_at(uri: &str) -> Option<usize> {
     let authority_at = uri.find("://")? + 3;
     Some(uri[authority_at..].find(['/', '?', '#']).map_or(uri.len(), |at| authority_at + at))
 }
+
+/// The maximum difference between the clocks of two machines that is tolerated when a time in a token is checked.
+pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

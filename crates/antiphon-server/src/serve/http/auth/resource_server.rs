@@ -3,10 +3,9 @@
 #[cfg(feature = "auth")]
 use crate::serve::http::auth::resource::check_url;
 use crate::{
-    identity::{bearer::Bearer, scopes::is_scope},
+    identity::{Bearer, account::is_scope},
     serve::http::auth::{
-        clock_skew::CLOCK_SKEW,
-        resource::Resource,
+        resource::{CLOCK_SKEW, Resource},
         verifier::{AnyVerifier, BearerError, BearerVerifier},
     },
 };

@@ -1,6 +1,6 @@
 //! Verifiers of tokens that are no JWTs.
 
-use crate::identity::bearer::Bearer;
+use crate::identity::Bearer;
 use futures_util::future::BoxFuture;
 use std::{error::Error as StdError, fmt, future::Future};
 

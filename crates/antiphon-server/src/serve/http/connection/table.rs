@@ -3,7 +3,7 @@
 #![cfg_attr(not(feature = "http2"), allow(dead_code, reason = "the rest is for HTTP/2"))]
 
 use crate::{
-    identity::peer_address::PeerAddress,
+    identity::PeerAddress,
     quota::{Quota, QuotaLimits},
     serve::http::stream_place::StreamPlace,
 };

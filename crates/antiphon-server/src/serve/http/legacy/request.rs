@@ -1,33 +1,43 @@
-//! A request of a session: its task, and the response on its connection.
+//! A request of a session, or a batch of them: its task, and the events of the response on its connection.
 
 use crate::{
-    identity::{caller::Caller, head::RequestHead},
+    identity::{Caller, RequestHead},
     outbox::{MessageKind, Outbox},
     reply::{ReplyKind, ReplyMessage},
-    serve::http::{
-        accept::Accepts,
-        auth::Authorized,
-        legacy::{
-            batch::BatchService,
-            session_events::SessionEvents,
-            session_table::OpenSession,
-            streams::{Reader, StreamItem, Writer},
+    serve::{
+        http::{
+            auth::Authorized,
+            body::EventSource,
+            fields::Accepts,
+            legacy::{
+                session_table::OpenSession,
+                streams::{Reader, StreamItem, Writer},
+            },
+            rejection::Rejection,
+            reply::{HttpReply, stream_response},
+            request_body::RequestBody,
         },
-        rejection::Rejection,
-        reply::{HttpReply, stream_response},
-        request_body::RequestBody,
+        read,
     },
-    server::message_service::{MessageService, MessageSession as _},
+    server::message_service::{MessageService, MessageSession},
 };
-use antiphon_wire::Incoming;
+use antiphon_wire::{ErrorObject, Incoming, ProtocolVersion, write_error};
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
 use http::{StatusCode, request::Parts};
+use hyper::body::Bytes;
+use serde_json::value::RawValue;
 use std::{
+    collections::VecDeque,
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll, ready},
     time::Duration,
 };
+use tokio::time::{Instant, Sleep};
 
 /// The time after which the response begins as an event stream, even if no event was sent: the stream has an id, by which
 /// the client can resume it when the connection breaks.
@@ -169,5 +179,202 @@ async fn answer<S: MessageService>(
         }
         // The body was read before: a request, or a batch.
         _ => Some((BatchService::<S>::Session(session).answer_all(body, caller).await?, None)),
+    }
+}
+
+/// Passes on the notifications and responses of a batch. Returns whether the batch holds a request.
+///
+/// # Errors
+/// The error to answer the whole batch with.
+pub(crate) fn receive_unanswered(
+    body: &[u8],
+    mut receive: impl FnMut(Incoming<'_>),
+) -> Result<bool, ErrorObject> {
+    let mut has_request = false;
+    for message in read(body)? {
+        match Incoming::parse(message.get().as_bytes()) {
+            Ok(Incoming::Request(_)) | Err(_) => has_request = true,
+            Ok(message) => receive(message),
+        }
+    }
+    Ok(has_request)
+}
+
+/// The part that answers the requests of a batch.
+pub(crate) enum BatchService<'a, S: MessageService> {
+    Session(&'a S::Session),
+    /// A server, for requests of this version that belong to no session.
+    Server(&'a S, &'a ProtocolVersion),
+}
+
+impl<S: MessageService> BatchService<'_, S> {
+    /// Answers one message, if it is a request; `None` if it is none, or was cancelled.
+    async fn answer(&self, message: &RawValue, caller: &Caller<'_>) -> Option<Vec<u8>> {
+        let request = match Incoming::parse(message.get().as_bytes()) {
+            Ok(Incoming::Request(request)) => request,
+            Ok(_) => return None,
+            Err(unreadable) => return Some(write_error(unreadable.id.as_ref(), &unreadable.error)),
+        };
+        // An outbox each: a request that is cancelled drops its own messages.
+        let outbox = caller.outbox.map(Outbox::for_another);
+        let caller = Caller { outbox: outbox.as_ref(), ..*caller };
+        match self {
+            Self::Session(session) => Some(session.call(request, &caller).await?.body),
+            Self::Server(server, version) => {
+                let version = ProtocolVersion::clone(version);
+                Some(server.call_without_session(request, version, &caller).await.body)
+            }
+        }
+    }
+
+    /// Answers the requests of a batch concurrently. Returns an array of the responses in the order of the requests, or
+    /// `None` if every request was cancelled.
+    pub(crate) async fn answer_all(&self, body: &[u8], caller: &Caller<'_>) -> Option<Vec<u8>> {
+        let messages = read(body).unwrap_or_default();
+        let replies: Vec<BoxFuture<'_, Option<Vec<u8>>>> =
+            messages.into_iter().map(|message| self.answer(message, caller).boxed()).collect();
+        let replies: Vec<Vec<u8>> = join_all(replies).await.into_iter().flatten().collect();
+        if replies.is_empty() {
+            return None;
+        }
+        let mut array = b"[".to_vec();
+        array.extend(replies.join(&b','));
+        array.push(b']');
+        Some(array)
+    }
+}
+
+/// The events of one stream, until the stream or this connection ends.
+pub(crate) struct SessionEvents {
+    first: VecDeque<Bytes>,
+    /// `None` once the stream has ended.
+    reader: Option<Reader>,
+    messages: Option<SessionMessages>,
+    quiet: Pin<Box<Sleep>>,
+    keep_alive: Duration,
+    /// Ends the events when it resolves, such as at the expiry of the token.
+    over: Option<BoxFuture<'static, ()>>,
+}
+
+/// The messages of a session that belong to no request. They are sent while a connection listens, and wait otherwise.
+struct SessionMessages {
+    sender: BoxFuture<'static, ()>,
+    outbox: Outbox,
+    writer: Writer,
+    /// True once the server drains, or the session has ended.
+    ended: bool,
+}
+
+impl SessionEvents {
+    pub(crate) fn new(reader: Option<Reader>, keep_alive: Duration) -> Self {
+        let quiet = Box::pin(tokio::time::sleep(keep_alive));
+        Self { first: VecDeque::new(), reader, messages: None, quiet, keep_alive, over: None }
+    }
+
+    /// Ends the events when this future resolves.
+    pub(crate) fn ending_with(self, over: BoxFuture<'static, ()>) -> Self {
+        Self { over: Some(over), ..self }
+    }
+
+    /// Sends this event before all others.
+    pub(crate) fn first(mut self, event: impl Into<Bytes>) -> Self {
+        self.first.push_back(event.into());
+        self
+    }
+
+    /// Adds the messages of the session that belong to no request.
+    pub(crate) fn with_session_messages(
+        mut self,
+        session: &impl MessageSession,
+        outbox: &Outbox,
+        writer: Writer,
+    ) -> Self {
+        let (session, to) = (session.clone(), outbox.clone());
+        let sender = Box::pin(async move { session.send_messages(&to).await });
+        self.messages = Some(SessionMessages { sender, outbox: outbox.clone(), writer, ended: false });
+        self
+    }
+}
+
+impl EventSource for SessionEvents {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // Polled first, so that a stream which is never silent ends as well.
+        if self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready()) {
+            (self.over, self.reader) = (None, None);
+            self.first.clear();
+        }
+        if let Some(event) = self.first.pop_front() {
+            return Poll::Ready(Some(event));
+        }
+        loop {
+            let Some(reader) = &self.reader else { return Poll::Ready(None) };
+            match reader.poll_read(cx) {
+                Poll::Ready(StreamItem::Event(event, last)) => {
+                    if last {
+                        self.reader = None;
+                    }
+                    self.quiet.as_mut().reset(Instant::now() + self.keep_alive);
+                    return Poll::Ready(Some(event.into_bytes()));
+                }
+                Poll::Ready(StreamItem::Done | StreamItem::Closed | StreamItem::Over) => self.reader = None,
+                Poll::Pending => {
+                    match self.messages.as_mut().map_or(Poll::Pending, |messages| messages.poll_write(cx)) {
+                        Poll::Ready(true) => {}
+                        Poll::Ready(false) => self.reader = None,
+                        Poll::Pending => break,
+                    }
+                }
+            }
+        }
+        ready!(self.quiet.as_mut().poll(cx));
+        self.quiet.as_mut().reset(Instant::now() + self.keep_alive);
+        Poll::Ready(Some(Bytes::from_static(b":\n\n")))
+    }
+
+    fn is_ended(&self) -> bool {
+        self.first.is_empty() && self.reader.is_none()
+    }
+}
+
+impl SessionMessages {
+    /// Writes the next message; `false` when there will be no more.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if !self.ended {
+            self.ended = self.sender.as_mut().poll(cx).is_ready();
+        }
+        match self.outbox.poll_pop(cx) {
+            Poll::Ready(message) => {
+                self.writer.write(&message, true);
+                Poll::Ready(true)
+            }
+            Poll::Pending if self.ended => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::{MAX_MESSAGES, is_batch};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any input is read or rejected, and no batch has more messages than allowed.
+        #[test]
+        fn any_bytes_are_a_batch_or_not(bytes in prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..200),
+            r#"[\[\]{},"a1: ]{0,200}"#.prop_map(String::into_bytes),
+            prop::collection::vec(r#"1|\{"jsonrpc":"2.0","method":"m"\}"#, 0..80)
+                .prop_map(|messages| format!("[{}]", messages.join(",")).into_bytes()),
+        ]) {
+            let mut heard = 0;
+            let answered = receive_unanswered(&bytes, |_| heard += 1);
+            prop_assert!(heard <= MAX_MESSAGES);
+            prop_assert_eq!(answered.is_err(), read(&bytes).is_err());
+            if let Ok(messages) = read(&bytes) {
+                prop_assert!((1..=MAX_MESSAGES).contains(&messages.len()) && is_batch(&bytes));
+            }
+        }
     }
 }

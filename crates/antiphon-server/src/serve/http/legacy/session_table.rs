@@ -4,7 +4,7 @@ use crate::{
     identity::account::Account,
     outbox::Outbox,
     quota::Exceeded,
-    serve::http::{legacy::streams::SessionStreams, session_options::EventLimits},
+    serve::http::{legacy::streams::SessionStreams, options::EventLimits},
     server::message_service::MessageSession,
 };
 use antiphon_seal::{EntropyError, SecretKey};

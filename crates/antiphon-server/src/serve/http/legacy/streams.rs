@@ -3,20 +3,15 @@
 //! Each request has a stream; stream 0 is that of the GET. The events of a stream are stored in the [`EventLog`], and its one
 //! reader takes them from there. The reader is a connection, and after it breaks another may follow.
 
-mod reader;
+mod ends;
 #[cfg(test)]
 mod tests;
-mod writer;
 
-pub(crate) use reader::Reader;
-pub(crate) use writer::Writer;
+pub(crate) use ends::{Reader, Writer};
 
 use crate::serve::http::{
-    legacy::{
-        event_id::EventId,
-        event_log::{Event, EventLog},
-    },
-    session_options::EventLimits,
+    legacy::event_log::{Event, EventId, EventLog},
+    options::EventLimits,
 };
 use std::{
     collections::BTreeMap,

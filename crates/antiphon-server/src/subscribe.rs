@@ -1,4 +1,4 @@
-//! The subscriptions of all connections of the process.
+//! The subscriptions of all connections of the process: the notifications that clients have requested.
 //!
 //! Changes are not queued: a subscription has one flag for each list or resource, which a change sets. So the memory
 //! for a slow client is bounded by its subscriptions.

@@ -1,0 +1,280 @@
+//! Layers that keep calls from the server: limits per time, caller and tool, and a cache of results.
+
+use crate::layer::{
+    CallService,
+    call::{Call, CallReply, Outcome, Refused},
+};
+use futures_util::future::BoxFuture;
+use governor::{
+    DefaultKeyedRateLimiter, Quota,
+    clock::{Clock as _, DefaultClock},
+};
+use lru::LruCache;
+use serde_json::value::RawValue;
+use std::{
+    collections::HashMap,
+    fmt,
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{sync::Semaphore, time::Instant};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// A layer that limits how often a caller begins something: `tools/call`, `prompts/get`, `resources/read` without a state. A caller is
+/// the principal, or without one the address of the peer; all without either share one limit. A call over the limit is refused as busy, with `Retry-After`. A call that has begun
+/// may always end: its later legs, and those of a task, do not count.
+///
+/// ```
+/// use antiphon::server::{Server, layers::RateLimit};
+/// use governor::Quota;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let thirty = std::num::NonZeroU32::new(30).expect("more than 0");
+/// let server = Server::builder("orders", "1.0").layer(RateLimit::per_caller(Quota::per_minute(thirty))).build()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct RateLimit {
+    limiter: Arc<DefaultKeyedRateLimiter<String>>,
+    of_each_tool: bool,
+}
+
+impl RateLimit {
+    /// Returns a layer with this quota for each caller.
+    pub fn per_caller(quota: Quota) -> Self {
+        Self { limiter: Arc::new(DefaultKeyedRateLimiter::keyed(quota)), of_each_tool: false }
+    }
+
+    /// Returns a layer with this quota for each caller and each tool, prompt or resource.
+    pub fn per_caller_and_tool(quota: Quota) -> Self {
+        Self { of_each_tool: true, ..Self::per_caller(quota) }
+    }
+
+    /// Counts a call, or refuses it.
+    fn check(&self, call: &Call) -> Result<(), Refused> {
+        let begins = matches!(call.method(), "tools/call" | "prompts/get" | "resources/read");
+        if !begins || call.leg() > 1 || call.is_of_task() {
+            return Ok(());
+        }
+        let caller = match (call.principal(), call.peer_address()) {
+            (Some(who), _) => format!("{:?}", (who.issuer(), who.client_id(), who.subject())),
+            (None, Some(address)) => format!("{address:?}"),
+            (None, None) => String::new(),
+        };
+        let target = call.target().filter(|_| self.of_each_tool).unwrap_or_default();
+        if self.limiter.len() > CALLERS {
+            self.limiter.retain_recent();
+        }
+        let key = format!("{target}\n{caller}");
+        let clock = DefaultClock::default();
+        self.limiter.check_key(&key).map_err(|full| Refused::busy(full.wait_time_from(clock.now())))
+    }
+}
+
+/// The number of callers from which those are forgotten that have their whole quota again.
+const CALLERS: usize = 10_000;
+
+impl Layer<CallService> for RateLimit {
+    type Service = RateLimited;
+
+    fn layer(&self, inner: CallService) -> RateLimited {
+        RateLimited { limit: self.clone(), inner }
+    }
+}
+
+/// The service of [`RateLimit`].
+#[derive(Clone, Debug)]
+pub struct RateLimited {
+    limit: RateLimit,
+    inner: CallService,
+}
+
+impl Service<Call> for RateLimited {
+    type Response = CallReply;
+    type Error = Refused;
+    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        match self.limit.check(&call) {
+            Ok(()) => self.inner.call(call),
+            Err(refused) => Box::pin(std::future::ready(Err(refused))),
+        }
+    }
+}
+
+impl fmt::Debug for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimit").field("callers", &self.limiter.len()).finish_non_exhaustive()
+    }
+}
+
+/// The time after which a client may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A layer that limits how many calls of a tool (prompt, resource) run at once in this process. One more is refused as busy, with
+/// `Retry-After`. A call that waits for a person runs nowhere, and does not count; nor do the legs of a task.
+///
+/// ```
+/// use antiphon::server::{Server, layers::ToolConcurrency};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::builder("orders", "1.0").layer(ToolConcurrency::new([("export", 2)])).build()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ToolConcurrency(Arc<HashMap<String, Arc<Semaphore>>>);
+
+impl ToolConcurrency {
+    /// Returns a layer with a limit for each of these names.
+    pub fn new<Name: Into<String>>(limits: impl IntoIterator<Item = (Name, usize)>) -> Self {
+        let limit = |(name, limit): (Name, usize)| (name.into(), Arc::new(Semaphore::new(limit)));
+        Self(Arc::new(limits.into_iter().map(limit).collect()))
+    }
+}
+
+impl Layer<CallService> for ToolConcurrency {
+    type Service = LimitedTools;
+
+    fn layer(&self, inner: CallService) -> LimitedTools {
+        LimitedTools { limits: self.clone(), inner }
+    }
+}
+
+/// The service of [`ToolConcurrency`].
+#[derive(Clone, Debug)]
+pub struct LimitedTools {
+    limits: ToolConcurrency,
+    inner: CallService,
+}
+
+impl Service<Call> for LimitedTools {
+    type Response = CallReply;
+    type Error = Refused;
+    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        let limit = call.target().and_then(|name| self.limits.0.get(name)).filter(|_| !call.is_of_task());
+        let permit = limit.map(|limit| Arc::clone(limit).try_acquire_owned());
+        let reply = self.inner.call(call);
+        Box::pin(async move {
+            let _permit = permit.transpose().map_err(|_full| Refused::busy(RETRY_AFTER))?;
+            reply.await
+        })
+    }
+}
+
+/// A layer that keeps final results of some tools, prompts and resources, and answers the same caller's same request with them. A
+/// result with `isError`, a question, and a result after a question are not kept. Two requests with the same arguments in another order are two.
+///
+/// ```
+/// use antiphon::server::{Server, layers::ResultCache};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let minute = Duration::from_secs(60);
+/// let cache = ResultCache::new(1000, [("weather", minute), ("config://app", minute)]);
+/// let server = Server::builder("orders", "1.0").layer(cache).build()?;
+/// # Ok(()) }
+/// ```
+///
+/// A layer outside of this one sees the cached results too; one inside does not see their requests. Each process has a cache of its own.
+#[derive(Clone)]
+pub struct ResultCache(Arc<Cache>);
+
+struct Cache {
+    times: HashMap<String, Duration>,
+    results: Mutex<LruCache<String, (Instant, Box<RawValue>)>>,
+}
+
+impl ResultCache {
+    /// Returns a layer that keeps at most this number of results (at least one), those of each name for its time.
+    pub fn new<Name: Into<String>>(
+        results: usize,
+        times: impl IntoIterator<Item = (Name, Duration)>,
+    ) -> Self {
+        let results = LruCache::new(NonZeroUsize::new(results).unwrap_or(NonZeroUsize::MIN));
+        let times = times.into_iter().map(|(name, time)| (name.into(), time)).collect();
+        Self(Arc::new(Cache { times, results: Mutex::new(results) }))
+    }
+
+    /// Returns the key of a request, and the time for which its result is kept; `None` if it is not.
+    fn key(&self, call: &Call) -> Option<(String, Duration)> {
+        let target = call.target()?;
+        let time = *self.0.times.get(target)?;
+        let is_first = call.leg() == 1 && call.answers().next().is_none();
+        let principal = call.principal().map(|who| (who.issuer(), who.client_id(), who.subject()));
+        let arguments = call.arguments().map_or("", RawValue::get);
+        let key = (call.method(), target, call.protocol_version(), principal, arguments);
+        (is_first && !call.is_of_task()).then(|| (format!("{key:?}"), time))
+    }
+
+    fn find(&self, key: &str) -> Option<Box<RawValue>> {
+        let mut results = self.0.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, result) = results.get(key)?;
+        (*until > Instant::now()).then(|| result.clone())
+    }
+
+    fn keep(&self, key: String, time: Duration, result: Box<RawValue>) {
+        let mut results = self.0.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.put(key, (Instant::now() + time, result));
+    }
+}
+
+impl Layer<CallService> for ResultCache {
+    type Service = Cached;
+
+    fn layer(&self, inner: CallService) -> Cached {
+        Cached { cache: self.clone(), inner }
+    }
+}
+
+/// The service of [`ResultCache`].
+#[derive(Clone, Debug)]
+pub struct Cached {
+    cache: ResultCache,
+    inner: CallService,
+}
+
+impl Service<Call> for Cached {
+    type Response = CallReply;
+    type Error = Refused;
+    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        let Some((key, time)) = self.cache.key(&call) else { return self.inner.call(call) };
+        if let Some(result) = self.cache.find(&key) {
+            return Box::pin(std::future::ready(Ok(CallReply::again(result))));
+        }
+        let (cache, reply) = (self.cache.clone(), self.inner.call(call));
+        Box::pin(async move {
+            let reply = reply.await?;
+            if reply.outcome() == (Outcome::Complete { is_error: false })
+                && let Some(result) = reply.result()
+            {
+                cache.keep(key, time, result);
+            }
+            Ok(reply)
+        })
+    }
+}
+
+impl fmt::Debug for ResultCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResultCache").finish_non_exhaustive()
+    }
+}

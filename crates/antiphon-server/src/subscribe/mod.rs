@@ -1,3 +1,0 @@
-//! Subscriptions: the registry of notifications that clients requested.
-
-pub(crate) mod registry;
