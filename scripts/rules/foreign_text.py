@@ -34,7 +34,7 @@ TERMINAL = {
 CHARACTERS = re.compile(r"escape_debug|is_control\(\)")
 OWN_RULES = {
     # The escape itself.
-    "crates/antiphon-wire/src/foreign_text/classes.rs": "the classes",
+    "crates/antiphon-wire/src/foreign_text.rs": "the classes",
     # The schemas' crate stands alone; those who show its texts escape them.
     "crates/antiphon-schema/src/fault.rs": "parts of a schema in quotes, cut",
     # Rules of formats and headers: the text is refused, not shown.

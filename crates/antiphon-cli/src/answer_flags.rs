@@ -8,7 +8,6 @@ use crate::{
     console,
     failure::Failure,
     flag_text::{self, Asked, FlagAction, FlagPart, OpenQuestion},
-    sanitize,
 };
 use antiphon::wire::{
     AskSupport, ElicitRequest, InputRequest, InputRequests,
@@ -233,7 +232,7 @@ impl AnswerFlags {
     pub(crate) fn warn_unused(&self) {
         for text in self.unused() {
             let name = text.split('=').next().unwrap_or_default();
-            console::hint(&format!("warning: `--answer {}=..` was not used", sanitize::line(name)));
+            console::hint(&format!("warning: `--answer {}=..` was not used", console::line(name)));
         }
     }
 

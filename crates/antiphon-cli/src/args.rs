@@ -1,18 +1,16 @@
 //! The command line.
 
-mod keys;
 mod query;
 mod target;
 mod task;
-mod tasks;
 
-pub(crate) use keys::{KeygenArgs, ReceiptCommand, VerifyArgs};
-pub(crate) use query::{Completable, CompleteArgs, ListArgs, ListenArgs, ListenTo};
+pub(crate) use query::{
+    Completable, CompleteArgs, KeygenArgs, ListArgs, ListenArgs, ListenTo, ReceiptCommand, VerifyArgs,
+};
 pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
-pub(crate) use task::{CallTaskArgs, TaskArgs, TaskCommand};
-pub(crate) use tasks::{TaskStoreArgs, TasksCommand};
+pub(crate) use task::{CallTaskArgs, TaskArgs, TaskCommand, TaskStoreArgs, TasksCommand};
 
-use crate::notifications;
+use crate::console;
 use antiphon::wire::LogLevel;
 use clap::{Args, Parser, Subcommand};
 use std::{path::PathBuf, time::Duration};
@@ -90,7 +88,7 @@ pub(crate) enum Command {
         wait: WaitArgs,
         /// Show log messages of the server from this level on: debug, info, notice, warning, error, critical, alert or
         /// emergency
-        #[arg(long, value_name = "LEVEL", value_parser = notifications::level)]
+        #[arg(long, value_name = "LEVEL", value_parser = console::level)]
         log_level: Option<LogLevel>,
         #[command(flatten)]
         target: TargetArgs,
@@ -262,7 +260,7 @@ pub(crate) struct CallArgs {
     pub(crate) wait: WaitArgs,
     /// Show log messages of the server from this level on: debug, info, notice, warning, error, critical, alert or
     /// emergency
-    #[arg(long, value_name = "LEVEL", value_parser = notifications::level)]
+    #[arg(long, value_name = "LEVEL", value_parser = console::level)]
     pub(crate) log_level: Option<LogLevel>,
 }
 

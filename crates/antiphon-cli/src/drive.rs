@@ -1,13 +1,11 @@
 //! The loop over the legs of a call: sends a request, answers its questions, sends the next request.
 
 use crate::{
-    advice::wants_session,
     answer_flags::AnswerFlags,
     ask::{self, RoundError},
     console,
-    failure::Failure,
+    failure::{Failure, wants_session},
     outcome::Outcome,
-    sanitize,
 };
 use antiphon::{
     client::{
@@ -91,7 +89,7 @@ async fn walk(
                 return Ok(Outcome::Task { handle: Box::new(handle), missing: None });
             }
             CallProgress::Task(handle) => {
-                console::hint(&format!("The call became the task {}", sanitize::line(handle.task_id())));
+                console::hint(&format!("The call became the task {}", console::line(handle.task_id())));
                 return follow(client.task(handle), answers).await;
             }
             _ => {
@@ -132,7 +130,7 @@ async fn walk(
         if is_first && client.era() == Some(Era::Legacy) && waits_for_pages(&pending) {
             console::hint(&format!(
                 "Waiting until {} reports that the page is finished, at most {page_wait:?} (--wait); then the call is sent again",
-                sanitize::line(&pending.server().to_string())
+                console::line(&pending.server().to_string())
             ));
         }
         answered += 1;

@@ -1,6 +1,6 @@
 //! A transport that counts the rounds and logs each leg. The log contains no state and no answers.
 
-use crate::{ask, sanitize};
+use crate::{ask, console};
 use antiphon::{
     client::transport::{
         IncomingNotification, OutgoingRequest, ServerReply, SessionTransport, Transport, TransportError,
@@ -51,11 +51,8 @@ impl LegObserver {
     fn begin(&self, request: &OutgoingRequest) -> u32 {
         let leg = self.0.legs.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(log) = self.0.log {
-            let name = request
-                .name
-                .as_deref()
-                .map(|name| format!(" `{}`", sanitize::line(name)))
-                .unwrap_or_default();
+            let name =
+                request.name.as_deref().map(|name| format!(" `{}`", console::line(name))).unwrap_or_default();
             log(&format!("-> leg {leg}: {}{name}{}", request.method, describe_request(&request.body)));
         }
         leg
@@ -99,7 +96,7 @@ fn describe_request(body: &[u8]) -> String {
     let Ok(request) = serde_json::from_slice::<RequestView<'_>>(body) else { return String::new() };
     let RequestView { params: ParamsView { input_responses: answers, request_state: state } } = request;
     let keys: Vec<String> =
-        answers.iter().flat_map(InputResponses::iter).map(|(key, _)| sanitize::line(key)).collect();
+        answers.iter().flat_map(InputResponses::iter).map(|(key, _)| console::line(key)).collect();
     let answers = (!keys.is_empty()).then(|| format!("the answer to `{}`", keys.join("`, `")));
     let state = state.map(|state| format!("{} bytes of state", state.len()));
     match (answers, state) {
@@ -125,7 +122,7 @@ struct ResultView<'a> {
 impl ResultView<'_> {
     fn lines(&self) -> Vec<String> {
         let server = self.meta.as_ref().and_then(Meta::server_info);
-        let server = server.map_or_else(|| "the server".into(), |info| sanitize::line(info.display_name()));
+        let server = server.map_or_else(|| "the server".into(), |info| console::line(info.display_name()));
         match self.result_type.as_deref() {
             Some("input_required") => {}
             Some("task") => return vec![format!("{server} made a task of the call")],
@@ -134,7 +131,7 @@ impl ResultView<'_> {
         let state = self.request_state.as_ref().map(|state| format!("{} bytes of state", state.len()));
         let asks = self.input_requests.iter().flat_map(InputRequests::iter);
         let mut lines: Vec<String> = asks
-            .map(|(key, ask)| format!("{server} asks `{}`: {}", sanitize::line(key), ask::summary(ask)))
+            .map(|(key, ask)| format!("{server} asks `{}`: {}", console::line(key), ask::summary(ask)))
             .collect();
         match (lines.last_mut(), state) {
             (Some(last), Some(state)) => last.push_str(&format!(" ({state})")),

@@ -12,7 +12,6 @@
 //! answers each question from the command line or at the terminal. `leg_observer` counts and logs the legs. All texts
 //! of servers pass through `sanitize` before they are printed on a terminal, and `console` prints everything.
 
-mod advice;
 mod answer_flags;
 mod args;
 mod ask;
@@ -25,23 +24,15 @@ mod ended_by_signal;
 #[path = "no_signals.rs"]
 mod ended_by_signal;
 mod failure;
-mod features;
-mod field_value;
 mod flag_text;
-mod key_file;
 mod leg_observer;
-mod notifications;
 mod outcome;
-mod sanitize;
-mod save;
 mod servers_file;
-mod session_questions;
 #[cfg(feature = "sqlite")]
 mod store_file;
 #[cfg(not(feature = "sqlite"))]
 #[path = "no_store_file.rs"]
 mod store_file;
 mod target;
-mod tool_arguments;
 
 pub use commands::run;

@@ -1,6 +1,9 @@
 //! The place of the SQLite file of `--store` in a build without the feature `sqlite`.
 
-use crate::{args::StoreArgs, failure::Failure, features};
+use crate::{
+    args::StoreArgs,
+    failure::{self, Failure},
+};
 use antiphon::store::{CallStore, TaskStore};
 use std::{path::Path, sync::Arc};
 
@@ -18,7 +21,7 @@ pub(crate) async fn open_tasks(_: &Path) -> Result<Arc<dyn TaskStore>, Failure> 
 }
 
 fn absent() -> Failure {
-    Failure::usage(features::absent("--store", "sqlite"))
+    Failure::usage(failure::absent("--store", "sqlite"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
-//! The outcome of a call, printed for people or as JSON.
+//! The outcome of a call, printed for people or as JSON, and its binary contents as files.
 
-use crate::{console, failure::Exit, failure::Failure, features, sanitize, save::Saver};
+use crate::{
+    console,
+    failure::{self, Exit, Failure},
+};
 use antiphon::{
     client::{Finished, PendingCall, tasks::TaskHandle},
     wire::{
@@ -8,7 +11,14 @@ use antiphon::{
         content::{BlobOrText, ResourceContents},
     },
 };
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Serialize;
+use std::{
+    cell::Cell,
+    fs::{self, OpenOptions},
+    io::{ErrorKind, Write as _},
+    path::PathBuf,
+};
 
 /// The outcome of a call.
 pub(crate) enum Outcome {
@@ -136,7 +146,7 @@ impl Outcome {
             && !cfg!(feature = "schema")
             && result.structured_content.is_some()
         {
-            console::hint(&features::absent("the check of a structured result against its schema", "schema"));
+            console::hint(&failure::absent("the check of a structured result against its schema", "schema"));
         }
     }
 
@@ -160,12 +170,12 @@ impl Outcome {
             Self::Pending { pending, missing: None } => print_object(pending),
             Self::Task { handle, missing } => {
                 missing.iter().for_each(|missing| console::note(&format!("error: {missing}")));
-                console::out(&sanitize::line(handle.task_id()));
+                console::out(&console::line(handle.task_id()));
             }
             Self::Failed(failure) => {
                 console::failed(failure);
                 if let Some(task) = &failure.task {
-                    let id = sanitize::line(task.task_id());
+                    let id = console::line(task.task_id());
                     console::hint(&format!(
                         "the task continues at the server; `task watch {id}` continues here"
                     ));
@@ -256,7 +266,7 @@ fn block_text(block: &ContentBlock, saver: Option<&Saver>) -> String {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => binary("image", &image.mime_type, &image.mime_type, &image.data, saver),
         ContentBlock::Audio(audio) => binary("audio", &audio.mime_type, &audio.mime_type, &audio.data, saver),
-        ContentBlock::ResourceLink(link) => format!("[resource: {}]", sanitize::line(&link.resource.uri)),
+        ContentBlock::ResourceLink(link) => format!("[resource: {}]", console::line(&link.resource.uri)),
         ContentBlock::Resource(embedded) => contents_text(&embedded.resource, saver),
         _ => "[content of an unknown type; use --json to print it]".to_owned(),
     }
@@ -278,10 +288,83 @@ const SAVED: &str = ", saved to ";
 /// Describes a binary content by `name`, and saves it.
 fn binary(kind: &str, name: &str, media_type: &str, base64: &str, saver: Option<&Saver>) -> String {
     let label =
-        if kind == "resource" { sanitize::line(name) } else { format!("{kind}: {}", sanitize::line(name)) };
+        if kind == "resource" { console::line(name) } else { format!("{kind}: {}", console::line(name)) };
     match saver.and_then(|saver| saver.save(kind, media_type, base64)) {
         Some(path) => format!("[{label}{SAVED}{path}]"),
         None if kind == "resource" => format!("[{label}: {} bytes in base64]", base64.len()),
         None => format!("[{label}, {} bytes in base64]", base64.len()),
+    }
+}
+
+// `--save`: the binary contents of a result, as files.
+
+/// The maximum number of files of one name that are tried.
+const NAMES: u32 = 10_000;
+
+/// The endings of files, by media type.
+const ENDINGS: [(&str, &str); 15] = [
+    ("application/json", "json"),
+    ("application/pdf", "pdf"),
+    ("application/zip", "zip"),
+    ("audio/flac", "flac"),
+    ("audio/mp4", "m4a"),
+    ("audio/mpeg", "mp3"),
+    ("audio/ogg", "ogg"),
+    ("audio/wav", "wav"),
+    ("image/gif", "gif"),
+    ("image/jpeg", "jpg"),
+    ("image/png", "png"),
+    ("image/svg+xml", "svg"),
+    ("image/webp", "webp"),
+    ("text/csv", "csv"),
+    ("text/plain", "txt"),
+];
+
+/// The directory of the files.
+pub(crate) struct Saver {
+    directory: PathBuf,
+    failed: Cell<bool>,
+}
+
+impl Saver {
+    /// Creates the directory if there is none.
+    pub(crate) fn new(directory: PathBuf) -> Result<Self, Failure> {
+        fs::create_dir_all(&directory)
+            .map_err(|fault| Failure::usage(format!("--save {}: {fault}", directory.display())))?;
+        Ok(Self { directory, failed: Cell::new(false) })
+    }
+
+    /// Returns `true` if a file could not be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.get()
+    }
+
+    /// Writes a new file, and returns its path as a text. The server chooses no part of its name, and no file is replaced.
+    pub(crate) fn save(&self, kind: &str, media_type: &str, base64: &str) -> Option<String> {
+        match self.write(kind, media_type, base64) {
+            Ok(path) => Some(path.display().to_string()),
+            Err(text) => {
+                self.failed.set(true);
+                console::note(&format!("error: {kind} was not saved: {text}"));
+                None
+            }
+        }
+    }
+
+    fn write(&self, kind: &str, media_type: &str, base64: &str) -> Result<PathBuf, String> {
+        let bytes = BASE64_STANDARD.decode(base64).map_err(|fault| format!("it is not base64: {fault}"))?;
+        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let ending =
+            ENDINGS.iter().find(|(known, _)| *known == media_type).map_or("bin", |(_, ending)| ending);
+        for number in 1..=NAMES {
+            let path = self.directory.join(format!("{kind}-{number}.{ending}"));
+            let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Err(fault) if fault.kind() == ErrorKind::AlreadyExists => continue,
+                opened => opened.map_err(|fault| format!("{}: {fault}", path.display()))?,
+            };
+            file.write_all(&bytes).map_err(|fault| format!("{}: {fault}", path.display()))?;
+            return Ok(path);
+        }
+        Err(format!("{} has too many files", self.directory.display()))
     }
 }

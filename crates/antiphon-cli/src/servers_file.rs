@@ -8,11 +8,11 @@
 //! ```
 
 mod entry;
-mod lenient_json;
-mod variables;
 
-use crate::{console, failure::Failure, sanitize};
-use entry::Entry;
+pub(crate) use entry::{Expanded, Place};
+
+use crate::{console, failure::Failure};
+use entry::{Entry, NAME, Values};
 use serde_json::{Map, Value};
 use std::{
     env,
@@ -20,10 +20,6 @@ use std::{
     io::{self, Read},
     path::Path,
 };
-use variables::{NAME, Values};
-
-pub(crate) use entry::Place;
-pub(crate) use variables::Expanded;
 
 /// The maximum size of a file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -82,11 +78,11 @@ fn named(
     variable: &dyn Fn(&str) -> Option<String>,
     warnings: &mut Vec<String>,
 ) -> Result<NamedServer, String> {
-    let text = lenient_json::to_json(text);
+    let text = to_json(text);
     let file: Value = serde_json::from_str(&text).map_err(|fault| format!("not JSON: {fault}"))?;
     let servers = servers_of(&file)?;
     let (name, entry) = selected(&servers, name)?;
-    let shown_name = sanitize::truncated(name, NAME);
+    let shown_name = console::truncated(name, NAME);
     let of_server = |text: String| format!("the server `{shown_name}` {text}");
     let Entry { place, ignored } = Entry::of(entry).map_err(of_server)?;
     if !ignored.is_empty() {
@@ -135,7 +131,7 @@ fn selected<'a>(
     let mut all = servers.iter();
     match (name, servers.len()) {
         (Some(name), _) => all.find(|(it, _)| *it == name).ok_or_else(|| {
-            let name = sanitize::truncated(name, NAME);
+            let name = console::truncated(name, NAME);
             format!("no server `{name}`; there are: {}", listed(servers.keys()))
         }),
         (None, 1) => all.next().ok_or_else(String::new),
@@ -147,7 +143,7 @@ fn selected<'a>(
 /// Returns the first names, and the number of the others.
 fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
     let more = names.len().saturating_sub(NAMES);
-    let mut text: Vec<String> = names.take(NAMES).map(|name| sanitize::truncated(name, NAME)).collect();
+    let mut text: Vec<String> = names.take(NAMES).map(|name| console::truncated(name, NAME)).collect();
     if more > 0 {
         text.push(format!("and {more} more"));
     }
@@ -156,3 +152,101 @@ fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
 
 #[cfg(test)]
 mod tests;
+
+// JSON as editors and hosts accept it: with a byte order mark, comments and trailing commas.
+
+/// Returns the text as plain JSON: what plain JSON does not have becomes spaces, so that an error names the same line and column.
+/// What has no meaning here either, such as a comment without an end, stays, and is an error of the JSON.
+fn to_json(text: &str) -> String {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut json = String::with_capacity(text.len());
+    // The place of a comma after which only spaces and comments came.
+    let mut comma = None;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => string_length(rest),
+            '/' => comment_length(rest),
+            _ => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        rest = after;
+        if length > 1 && first == '/' {
+            json.extend(token.chars().map(|it| if it == '\n' { '\n' } else { ' ' }));
+            continue;
+        }
+        match (first, comma) {
+            ('}' | ']', Some(at)) => json.replace_range(at..=at, " "),
+            (',', _) => comma = Some(json.len()),
+            _ => {}
+        }
+        if first != ',' && !first.is_whitespace() {
+            comma = None;
+        }
+        json.push_str(token);
+    }
+    json
+}
+
+/// Returns the length of the string at the beginning, up to its closing quote or to the end of the text.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Returns the length of the comment at the beginning, or 1 if there is none that has an end.
+fn comment_length(text: &str) -> usize {
+    match text.as_bytes().get(1) {
+        Some(b'/') => text.find('\n').unwrap_or(text.len()),
+        Some(b'*') => text[2..].find("*/").map_or(1, |at| at + 4),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod lenient_json_tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_editors_accept_is_read() {
+        for (text, expected) in [
+            ("\u{feff}{}", Some(json!({}))),
+            ("// a\n{} // b", Some(json!({}))),
+            ("/* a */ {/**/} /* , */", Some(json!({}))),
+            ("{\"a\": 1, // b\n}", Some(json!({"a": 1}))),
+            ("[1, /* , */ 2 , \n]", Some(json!([1, 2]))),
+            ("[[1,],]\r\n", Some(json!([[1]]))),
+            (
+                r#"{"a": "http://b", "c": "/* d */", "e": ",]"}"#,
+                Some(json!({"a": "http://b", "c": "/* d */", "e": ",]"})),
+            ),
+            (r#"["\"// a", "\\", "b,}" ,]"#, Some(json!(["\"// a", "\\", "b,}"]))),
+            ("{\"\u{e9}\": 1, /* \u{e9}\u{1f600} */ }", Some(json!({"\u{e9}": 1}))),
+            // Not JSON for an editor either.
+            ("[1,,]", None),
+            ("[,1]", None),
+            ("{} /* a", None),
+            ("{} / b", None),
+            ("[\"a]", None),
+            ("", None),
+        ] {
+            assert_eq!(serde_json::from_str::<Value>(&to_json(text)).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_place_in_the_file() {
+        let text = "{\n  // first\n  \"a\": 1, /* b\n */ oops\n}";
+        let fault = serde_json::from_str::<Value>(&to_json(text)).unwrap_err();
+        assert_eq!((fault.line(), fault.column()), (4, 5));
+    }
+}

@@ -4,10 +4,8 @@ use crate::{
     args::{EnvVariable, HttpHeader, TargetArgs},
     console,
     ended_by_signal::EndingSignals,
-    failure::Failure,
-    features,
+    failure::{self, Failure},
     leg_observer::LegObserver,
-    sanitize,
     servers_file::{self, Expanded, NamedServer, Place},
 };
 use antiphon::{
@@ -97,7 +95,7 @@ impl Target {
         match &mut self {
             Self::Url { url, shown, bearer, headers } => {
                 if !url.starts_with("http://") && !url.starts_with("https://") {
-                    let url = sanitize::truncated(shown.as_ref().unwrap_or(url), SHOWN);
+                    let url = console::truncated(shown.as_ref().unwrap_or(url), SHOWN);
                     return Err(Failure::usage(format!(
                         "`{url}` is not the URL of a server: it must begin with http:// or https://. Write a command after `--`"
                     )));
@@ -114,7 +112,7 @@ impl Target {
                 if let Some(HttpHeader { name, .. }) = headers.iter().find(|it| is_of_transport(&it.name)) {
                     return Err(Failure::usage(format!(
                         "the header `{}` belongs to the transport and cannot be set",
-                        sanitize::truncated(name, SHOWN)
+                        console::truncated(name, SHOWN)
                     )));
                 }
             }
@@ -143,7 +141,7 @@ impl Target {
             if target.contains("${") {
                 return Err(Failure::usage(format!(
                     "the {what} began at {}, with variables of a file of servers: give --servers and --server",
-                    sanitize::line(target)
+                    console::line(target)
                 )));
             }
             if args.bearer.is_some() {
@@ -151,7 +149,7 @@ impl Target {
                 return Err(Failure::usage(format!(
                     "a bearer token is set (--bearer or MCP_BEARER), and the {what} itself names the server, {}: \
                      give the URL on the command line, so that the token goes to the server that you intend",
-                    sanitize::line(target)
+                    console::line(target)
                 )));
             }
             return Self::url(target.to_owned()).with(args);
@@ -159,7 +157,7 @@ impl Target {
         Err(Failure::usage(format!(
             "the {what} began with the command or the configured server `{}`: give the whole command after `--`, \
              --servers and --server, or a URL",
-            sanitize::line(target)
+            console::line(target)
         )))
     }
 
@@ -179,7 +177,7 @@ impl Target {
         let mut signals = None;
         let transport = match self {
             Self::Url { url, .. } if !cfg!(feature = "https") && url.starts_with("https://") => {
-                return Err(Failure::usage(features::absent("a server at an https URL", "https")));
+                return Err(Failure::usage(failure::absent("a server at an https URL", "https")));
             }
             Self::Url { url, shown, bearer, headers } => {
                 let mut builder = HttpTransport::builder(url);
@@ -263,7 +261,7 @@ impl ChildTarget {
         }
         if let Some(Expanded { value, shown }) = configured.as_ref().and_then(|it| it.directory.as_ref()) {
             if !Path::new(value).is_dir() {
-                let (name, shown) = (sanitize::truncated(&name, SHOWN), sanitize::truncated(shown, SHOWN));
+                let (name, shown) = (console::truncated(&name, SHOWN), console::truncated(shown, SHOWN));
                 return Err(Failure::usage(format!(
                     "the `cwd` of the server `{name}` is no folder: {shown}"
                 )));
@@ -285,9 +283,9 @@ fn stderr_of(name: &str) -> ChildStderr {
         return ChildStderr::Discard;
     }
     // The prefix distinguishes the server's lines from ours, and sanitizing keeps them from controlling the terminal.
-    let prefix = sanitize::line(name);
+    let prefix = console::line(name);
     ChildStderr::Lines(Box::new(move |line: &str| {
-        console::note(&format!("[{prefix}] {}", sanitize::line(line)))
+        console::note(&format!("[{prefix}] {}", console::line(line)))
     }))
 }
 

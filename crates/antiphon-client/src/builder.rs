@@ -6,17 +6,17 @@ use crate::{
         questions::{ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk},
     },
     client::Client,
-    lists::{pages::ServerLists, tools::ServerTools},
+    lists::{ServerLists, tools::ServerTools},
     request::{
         core::{Bounds, Core, CoreSettings},
         events::{LogEvent, Observers, OnProgress, ProgressEvent},
     },
-    session::{connection::Connection, mode::Mode},
+    session::connection::{Connection, Mode},
     transport::Transport,
 };
-use antiphon_wire::pacing::StateOnlyLimits;
 use antiphon_wire::{
-    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel, ProtocolVersion,
+    AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel,
+    ProtocolVersion, pacing::StateOnlyLimits,
 };
 use std::{sync::Arc, time::Duration};
 

@@ -1,29 +1,28 @@
 //! The client of one server.
 
 use crate::{
+    asks::questions::ServerIdentity,
     cache::Key,
     call::{
         definition::{ArgumentsError, Call},
-        errors::{ClientError, ClientErrorKind},
+        error_kind::ClientErrorKind,
+        errors::ClientError,
         outcome::{CallProgress, Finished},
         pending::PendingCall,
         rounds::Run,
         task::control::ClientTask,
-        task_form::TaskForm,
-        task_handle::TaskHandle,
+        task_handle::{TaskForm, TaskHandle},
     },
-    identity::ServerIdentity,
-    lists::{
-        pages::{FetchedResult, Source, read},
-        tools::ServerTools,
-    },
+    lists::{FetchedResult, Source, read, tools::ServerTools},
     request::{
-        core::Core,
+        core::{Core, RequestSpec},
         fault::{RequestFault, pick_version},
-        spec::RequestSpec,
     },
-    session::{connection::Connection, mode::Era, verdict::discover},
-    subscribe::subscription::Subscription,
+    session::{
+        connection::{Connection, Era},
+        verdict::discover,
+    },
+    subscribe::Subscription,
 };
 use antiphon_wire::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,

@@ -109,9 +109,7 @@ mod asks;
 mod builder;
 mod cache;
 mod call;
-mod cancel;
 mod client;
-mod identity;
 mod lists;
 mod request;
 mod session;
@@ -120,27 +118,27 @@ pub mod transport;
 
 pub use asks::{
     answers::{AnswerError, AnswerFault},
-    callbacks::{CallbackError, ElicitComplete},
+    callbacks::{AskFault, CallbackError, ElicitComplete},
     consent,
-    errors::AskFault,
-    questions::{AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, UrlAsk},
+    questions::{
+        AskContext, ElicitAsk, FormAsk, RootsAsk, Round, RoundDecision, SampleAsk, ServerIdentity, UrlAsk,
+    },
 };
 pub use builder::ClientBuilder;
 pub use call::{
     definition::{ArgumentsError, Call, CallKind, CallOptions},
-    errors::{ClientError, ClientErrorKind},
+    error_kind::ClientErrorKind,
+    errors::ClientError,
     outcome::{CallProgress, Finished},
     pending::PendingCall,
     task::control::ClientTask,
-    task_form::TaskForm,
-    task_handle::TaskHandle,
+    task_handle::{TaskForm, TaskHandle},
 };
-pub use cancel::CancelToken;
 pub use client::Client;
-pub use identity::ServerIdentity;
 pub use request::{
+    deadline::CancelToken,
     events::{EventContext, LogEvent, OnProgress, ProgressEvent},
     fault::RequestFault,
 };
-pub use session::mode::{Era, Mode};
-pub use subscribe::{event::SubscriptionEvent, reconnect::ReconnectPolicy, subscription::Subscription};
+pub use session::connection::{Era, Mode};
+pub use subscribe::{Subscription, inbox::SubscriptionEvent, reconnect::ReconnectPolicy};

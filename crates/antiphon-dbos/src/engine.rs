@@ -1,21 +1,23 @@
 //! The engine, as the trait of engines.
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
-
+use crate::{
+    launch,
+    options::DbosOptions,
+    shared::{self, APPLICATION, Legs, Shared, Stage},
+    tables::{Creation, Tables},
+    upkeep,
+};
 use antiphon_store::{
     NewTask, Owner, StoreError, StoreErrorKind, StoreFuture, StoreReach, TaskCreated, TaskEngine, TaskFuture,
     TaskKey, TaskLimits, TaskListener, TaskProgram, TaskRow, TaskSent, TaskSummary,
 };
-use dbos::sysdb::SystemDatabase as _;
-use dbos::sysdb::postgres::{Config, PostgresSystemDatabase, Settings};
-use dbos::sysdb::retry::RetryPolicy;
+use dbos::sysdb::{
+    SystemDatabase as _,
+    postgres::{Config, PostgresSystemDatabase, Settings},
+    retry::RetryPolicy,
+};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::sync::{Semaphore, watch};
-
-use crate::legs::Legs;
-use crate::options::DbosOptions;
-use crate::shared::{APPLICATION, Shared, Stage};
-use crate::tables::{Creation, Tables};
-use crate::{drain, launch, listen, upkeep, wake};
 
 /// An engine of tasks on DBOS Transact and PostgreSQL, for any number of instances.
 ///
@@ -59,7 +61,7 @@ impl DbosTasks {
             stage: watch::Sender::new(Stage::Connected),
             listeners: RwLock::default(),
         });
-        tokio::spawn(listen::run(Arc::downgrade(&shared)));
+        tokio::spawn(launch::run(Arc::downgrade(&shared)));
         Ok(Self(shared))
     }
 }
@@ -77,7 +79,7 @@ async fn migrate(url: &str, schema: &str) -> Result<(), StoreError> {
 impl Drop for DbosTasks {
     /// Gives the tasks of this instance back, if the runtime still runs.
     fn drop(&mut self) {
-        drain::begin(&self.0);
+        upkeep::begin(&self.0);
     }
 }
 
@@ -94,7 +96,7 @@ impl TaskEngine for DbosTasks {
             // starts it.
             if created == TaskCreated::First {
                 let (shared, task) = (Arc::clone(&self.0), task.task);
-                tokio::spawn(async move { wake::start(&shared, task).await });
+                tokio::spawn(async move { shared::start(&shared, task).await });
             }
             Ok(created)
         })
@@ -115,7 +117,7 @@ impl TaskEngine for DbosTasks {
             // The message is durable. If dbos does not get its announcement now, the upkeep of any instance repeats it.
             if sent == TaskSent::Queued {
                 let shared = Arc::clone(&self.0);
-                tokio::spawn(async move { wake::announce(&shared, task, number).await });
+                tokio::spawn(async move { shared::announce(&shared, task, number).await });
             }
             Ok(sent)
         })
@@ -143,7 +145,7 @@ impl TaskEngine for DbosTasks {
     }
 
     fn drain(&self) {
-        drain::begin(&self.0);
+        upkeep::begin(&self.0);
     }
 
     fn idle(&self) -> TaskFuture<'_, ()> {

@@ -3,15 +3,10 @@
 mod engine;
 mod options;
 
-mod drain;
 mod launch;
-mod listen;
 mod upkeep;
-mod wake;
 mod workflow;
 
-mod error;
-mod legs;
 mod recorded;
 mod runs;
 mod shared;

@@ -1,18 +1,23 @@
-//! The state that the parts of an engine share.
+//! The state that the parts of an engine share, with the legs that run in this process and the start of workflows.
 
-use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
-use std::time::Duration;
-
-use antiphon_store::{TaskKey, TaskListener, TaskProgram};
-use dbos::sysdb::postgres::PostgresSystemDatabase;
-use dbos::{DBOS, WorkflowRef};
+use crate::{
+    options::DbosOptions,
+    runs::Runs,
+    tables::{Tables, workflow_id},
+};
+use antiphon_store::{LegControl, TaskKey, TaskListener, TaskProgram};
+use antiphon_wire::escaped;
+use dbos::{
+    DBOS, Serializer, StartOptions, WorkflowRef,
+    sysdb::{SystemDatabase as _, postgres::PostgresSystemDatabase, types::Message},
+};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
+    time::Duration,
+};
 use tokio::sync::{Semaphore, watch};
-
-use crate::legs::Legs;
-use crate::options::DbosOptions;
-use crate::runs::Runs;
-use crate::tables::Tables;
 
 /// The version that dbos compares before it recovers a workflow: that of the loop in `workflow.rs`, whose steps are found by their
 /// position. It changes when the order of steps does, and not with the server: versions of tools are compared there.
@@ -96,5 +101,115 @@ impl fmt::Debug for Shared {
             .field("executor", &self.executor)
             .field("stage", &self.stage())
             .finish_non_exhaustive()
+    }
+}
+
+/// The legs that run in this process. A workflow that was taken over and comes back may run twice here for a moment.
+#[derive(Debug)]
+pub(crate) struct Legs {
+    running: Mutex<HashMap<TaskKey, Vec<Arc<LegControl>>>>,
+    /// The number of their tasks.
+    count: watch::Sender<usize>,
+}
+
+/// A leg that runs, until this value is dropped.
+#[derive(Debug)]
+pub(super) struct RunningLeg {
+    legs: Arc<Legs>,
+    task: TaskKey,
+    pub(crate) control: Arc<LegControl>,
+}
+
+impl Legs {
+    pub(crate) fn new() -> Self {
+        Self { running: Mutex::default(), count: watch::Sender::new(0) }
+    }
+
+    pub(crate) fn begin(self: &Arc<Self>, task: TaskKey) -> RunningLeg {
+        let control = Arc::new(LegControl::new());
+        let mut running = self.running();
+        running.entry(task).or_default().push(Arc::clone(&control));
+        self.count.send_replace(running.len());
+        drop(running);
+        RunningLeg { legs: Arc::clone(self), task, control }
+    }
+
+    /// Ends the legs of a task soon.
+    pub(crate) fn end_soon(&self, task: TaskKey) {
+        for control in self.running().get(&task).into_iter().flatten() {
+            control.end_soon();
+        }
+    }
+
+    /// Ends all legs soon.
+    pub(crate) fn end_all(&self) {
+        for control in self.running().values().flatten() {
+            control.end_soon();
+        }
+    }
+
+    /// Waits until no leg runs.
+    pub(crate) async fn idle(&self) {
+        // The sender is here, so there is no error.
+        let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<TaskKey, Vec<Arc<LegControl>>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RunningLeg {
+    fn drop(&mut self) {
+        let mut running = self.legs.running();
+        if let Some(controls) = running.get_mut(&self.task) {
+            controls.retain(|control| !Arc::ptr_eq(control, &self.control));
+            if controls.is_empty() {
+                running.remove(&self.task);
+            }
+        }
+        self.legs.count.send_replace(running.len());
+    }
+}
+
+/// The topic of the announcements of messages.
+pub(crate) const TOPIC: &str = "message";
+
+/// Starts the workflow of a task, if this instance runs tasks. A workflow that dbos has already is not started again.
+///
+/// It is called outside of workflows: one that starts another one is its parent. A request of a handler to its own server has a
+/// spawned task for that.
+pub(crate) async fn start(shared: &Shared, task: TaskKey) {
+    if shared.stage() != Stage::Running {
+        return;
+    }
+    if let Err(error) = started(shared, task).await {
+        tracing::warn!(task = %escaped(&task), error = %escaped(&error), "the workflow of a task did not start: it is tried again");
+    }
+}
+
+async fn started(shared: &Shared, task: TaskKey) -> Result<(), String> {
+    let Some((_, workflow)) = shared.launched.get() else { return Ok(()) };
+    let id = workflow_id(task);
+    let options = StartOptions { workflow_id: Some(&id), ..StartOptions::default() };
+    workflow.start_with(id.clone(), options).await.map_err(|error| error.to_string())?;
+    shared.tables.started(task).await.map_err(|error| error.to_string())
+}
+
+/// Announces a message to the workflow of its task. A message that was announced already is not announced again.
+pub(crate) async fn announce(shared: &Shared, task: TaskKey, number: i64) {
+    let id = workflow_id(task);
+    let key = format!("{id}-{number}");
+    let serializer = Serializer::default();
+    let message =
+        Message { destination_id: &id, topic: Some(TOPIC), message: "null", idempotency_key: Some(&key) };
+    let sent = shared.system.send_message(&message, Some(serializer.name()), None, false).await;
+    let noted = match sent {
+        Ok(()) => shared.tables.announced(task, number).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = noted {
+        // The workflow may not have started yet.
+        tracing::debug!(task = %escaped(&task), error = %escaped(&error), "a message was not announced: it is tried again");
     }
 }

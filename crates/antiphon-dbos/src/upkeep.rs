@@ -1,19 +1,21 @@
 //! The upkeep of an instance: its heartbeat, the tasks of dead instances, what dbos did not get, and what is over.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
+use crate::{
+    shared::{self, FORGOTTEN_AFTER, Shared, Stage, VERSION},
+    tables::{of_write, workflow_id},
+};
 use antiphon_store::{StoreError, StoreErrorKind, TaskKey};
 use antiphon_wire::escaped;
-use dbos::sysdb::types::{WorkflowFilter, WorkflowStatus};
-use dbos::sysdb::{INTERNAL_QUEUE, SystemDatabase as _};
-use tokio::time::sleep;
-
-use crate::error::of_write;
-use crate::shared::{FORGOTTEN_AFTER, Shared, Stage, VERSION};
-use crate::tables::workflow_id;
-use crate::wake;
+use dbos::sysdb::{
+    INTERNAL_QUEUE, SystemDatabase as _,
+    types::{WorkflowFilter, WorkflowStatus},
+};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio::{runtime::Handle, time::sleep};
 
 /// The time between two looks, at most.
 const LOOK: Duration = Duration::from_secs(1);
@@ -64,10 +66,10 @@ async fn look_once(shared: &Shared, look: u32, idle: &mut HashSet<TaskKey>) -> R
     take_over(shared).await?;
     // The first look follows the launch, before which this instance started no task.
     for task in shared.tables.unstarted(look == 0, AT_ONCE).await.map_err(write)? {
-        wake::start(shared, task).await;
+        shared::start(shared, task).await;
     }
     for (task, number) in shared.tables.unannounced(AT_ONCE).await.map_err(write)? {
-        wake::announce(shared, task, number).await;
+        shared::announce(shared, task, number).await;
     }
     if look % LOOKS_PER_CHECK == LOOKS_PER_CHECK - 1 {
         run_lost(shared, idle).await?;
@@ -142,4 +144,46 @@ pub(crate) async fn remove(shared: &Shared, tasks: &[TaskKey]) -> Result<(), Sto
 
 fn of_dbos(error: dbos::sysdb::Error) -> StoreError {
     StoreError::read(StoreErrorKind::Other, "upkeep", error)
+}
+
+// The end of an instance: its tasks go to others.
+
+/// Ends the legs soon, and gives the tasks back when the legs have ended.
+pub(crate) fn begin(shared: &Arc<Shared>) {
+    let before = shared.stage();
+    if !shared.advance(Stage::Draining) {
+        return;
+    }
+    if before == Stage::Connected {
+        // Either no task ever ran here, or the launch goes on and ends with the hand-over.
+        if shared.program.get().is_none() {
+            shared.advance(Stage::HandedOver);
+        }
+        return;
+    }
+    shared.legs.end_all();
+    if let Ok(runtime) = Handle::try_current() {
+        let shared = Arc::clone(shared);
+        runtime.spawn(async move { finish(&shared).await });
+    }
+}
+
+/// Gives the tasks of this instance to the others.
+pub(crate) async fn finish(shared: &Shared) {
+    shared.legs.idle().await;
+    if let Some((dbos, _)) = shared.launched.get() {
+        // Workflows stay as they are recorded.
+        dbos.shutdown().await;
+        let executors = [&*shared.executor];
+        match shared.system.reenqueue_for_recovery(&executors, VERSION, INTERNAL_QUEUE).await {
+            Ok(_) => {
+                // After a failure, others find that this instance is dead.
+                let _ = shared.tables.forget(&shared.executor, FORGOTTEN_AFTER).await;
+            }
+            Err(error) => {
+                tracing::warn!(error = %escaped(&error), "tasks were not handed over: others take them over after the lease");
+            }
+        }
+    }
+    shared.advance(Stage::HandedOver);
 }

@@ -16,20 +16,21 @@
 //! is written after its decision is recorded, and once; a repeated run writes nothing. So messages are removed only after the
 //! decision that took them is recorded.
 
-use std::convert::Infallible;
-use std::future::{Future, pending};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
-
+use crate::{
+    recorded::{Action, Recorded, Sealed},
+    runs::RunningWorkflow,
+    shared::{Shared, Stage, TOPIC},
+    tables::{Shows, Turn, task_of, workflow_id},
+};
 use antiphon_store::{LegControl, TaskKey};
 use antiphon_wire::escaped;
+use std::{
+    convert::Infallible,
+    future::{Future, pending},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 use tokio::time::sleep;
-
-use crate::recorded::{Action, Recorded, Sealed};
-use crate::runs::RunningWorkflow;
-use crate::shared::{Shared, Stage};
-use crate::tables::{Shows, Turn, task_of, workflow_id};
-use crate::wake::TOPIC;
 
 /// The longest time for which a task waits; longer than any task exists.
 const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);

@@ -1,4 +1,4 @@
-//! The demo server of `antiphon demo` and `antiphon serve-demo`: one small tool for each way of asking, one file each,
+//! The demo server of `antiphon demo` and `antiphon serve-demo`: one small tool for each way of asking,
 //! written to be copied.
 //!
 //! | offer | asks for |
@@ -38,8 +38,7 @@
 
 pub mod backend;
 
-mod briefing;
-mod report;
+mod by_hand;
 mod tools;
 mod user;
 
@@ -52,10 +51,7 @@ use antiphon::{
     store::CallStore,
 };
 use std::{sync::Arc, time::Duration};
-use tools::{
-    ask_the_model, book_table, charge_once, confirm_delete, delete_folder, draft_echo, echo, get_weather,
-    load_shedding, pay_deposit, pick_file, provision, provision_cluster, rolling_upgrade, update_work_item,
-};
+use tools::{charge_once, draft_echo, effects, long_work, questions, rolling_upgrade};
 
 /// Builds the demo server, with the backend that [`Backend::from_env`] returns.
 ///
@@ -112,12 +108,12 @@ fn build(
 
 /// Adds the tools whose calls become tasks: `provision_cluster` and `confirm_delete`.
 pub fn with_tasks(builder: ServerBuilder) -> ServerBuilder {
-    builder.tool(provision_cluster::provision_cluster).tool(confirm_delete::confirm_delete)
+    builder.tool(long_work::provision_cluster).tool(long_work::confirm_delete)
 }
 
 /// Returns a builder of the demo server, with this backend and this build of `rolling_upgrade`.
 pub fn builder(backend: Backend, build: Build) -> ServerBuilder {
-    with_others(empty().tool(echo::echo), backend, build)
+    with_others(empty().tool(questions::echo), backend, build)
 }
 
 fn empty() -> ServerBuilder {
@@ -130,19 +126,19 @@ fn with_others(builder: ServerBuilder, backend: Backend, build: Build) -> Server
     let builder = builder
         .bind_principal(user::principal_of)
         .state(backend)
-        .tool(provision::provision)
-        .tool(get_weather::tool())
-        .tool(update_work_item::update_work_item)
-        .tool(book_table::book_table)
-        .tool(delete_folder::delete_folder)
-        .tool(pick_file::pick_file)
-        .tool(pay_deposit::pay_deposit)
-        .tool(pay_deposit::deposit_status)
+        .tool(questions::provision)
+        .tool(by_hand::tool())
+        .tool(questions::update_work_item)
+        .tool(questions::book_table)
+        .tool(effects::delete_folder)
+        .tool(questions::pick_file)
+        .tool(effects::pay_deposit)
+        .tool(effects::deposit_status)
         .tool(charge_once::charge_once)
-        .tool(load_shedding::load_shedding)
-        .tool(ask_the_model::ask_the_model)
-        .prompt(briefing::prompt())
-        .template(report::template());
+        .tool(long_work::load_shedding)
+        .tool(questions::ask_the_model)
+        .prompt(by_hand::prompt())
+        .template(by_hand::template());
     match build {
         Build::Old => builder.tool(rolling_upgrade::old),
         Build::New => builder.tool(rolling_upgrade::new),

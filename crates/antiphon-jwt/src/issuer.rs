@@ -1,8 +1,7 @@
 //! An issuer, as a program configures it.
 
 use crate::{
-    algorithm::Algorithm,
-    key_set::KeySet,
+    key_set::{Algorithm, KeySet},
     keys::{KeySource, Keys},
 };
 use antiphon_wire::check_secure;

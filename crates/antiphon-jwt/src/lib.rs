@@ -30,17 +30,11 @@
 mod issuer;
 mod verify;
 
-mod algorithm;
-mod audience;
 mod claims;
-mod compact;
-mod fetch;
 mod key_set;
 mod keys;
 
-pub use algorithm::Algorithm;
-pub use audience::Audience;
-pub use claims::AccessToken;
-pub use compact::is_jwt;
+pub use claims::{AccessToken, Audience};
 pub use issuer::Issuer;
-pub use verify::{TokenError, TrustedIssuers};
+pub use key_set::Algorithm;
+pub use verify::{TokenError, TrustedIssuers, is_jwt};

@@ -1,7 +1,12 @@
-//! The verification of a token.
+//! The verification of a token, from its compact form on.
 
-use crate::{AccessToken, Audience, Issuer, claims, compact, issuer::TrustedIssuer, key_set};
-use serde_json::Value;
+use crate::{
+    AccessToken, Audience, Issuer, claims,
+    issuer::TrustedIssuer,
+    key_set::{self, Algorithm},
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
 use std::{
     error::Error,
     fmt,
@@ -42,7 +47,7 @@ impl TrustedIssuers {
     /// # Errors
     /// [`TokenError`], which says if the token is not valid, or cannot be verified now.
     pub async fn verify(&self, token: &str, now: SystemTime) -> Result<AccessToken, TokenError> {
-        let token = compact::parse(token).map_err(TokenError::Invalid)?;
+        let token = parse(token).map_err(TokenError::Invalid)?;
         let issuer = token.claims.get("iss").and_then(Value::as_str);
         let issuer = self
             .issuers
@@ -93,5 +98,112 @@ impl fmt::Debug for TrustedIssuers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.issuers.iter().map(|issuer| &*issuer.name);
         f.debug_list().entries(names).finish()
+    }
+}
+
+// The compact form of a JWT: header, claims and signature in base64url, separated by dots.
+
+/// A token whose signature was not checked yet.
+pub(super) struct Unverified<'a> {
+    pub(crate) algorithm: Algorithm,
+    key_id: Option<String>,
+    pub(crate) claims: Map<String, Value>,
+    /// The signed text: header and claims as they were sent.
+    pub(crate) message: &'a [u8],
+    pub(crate) signature: Vec<u8>,
+}
+
+/// Returns whether a token has the form of a JWT: three parts, the first of which begins like a JSON object or white space.
+#[must_use]
+pub fn is_jwt(token: &str) -> bool {
+    let mut parts = token.split('.');
+    let header = parts.next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    header.is_some_and(|bytes| bytes.trim_ascii_start().first() == Some(&b'{')) && parts.count() == 2
+}
+
+/// Reads a token.
+///
+/// # Errors
+/// A text for the log, which holds nothing of the token.
+pub(crate) fn parse(token: &str) -> Result<Unverified<'_>, &'static str> {
+    let (message, signature) = token.rsplit_once('.').ok_or("not a JWT")?;
+    let (header, claims) = message.split_once('.').ok_or("not a JWT")?;
+    // Five parts are an encrypted one.
+    if claims.contains('.') {
+        return Err("not a signed JWT");
+    }
+    let header = object(header).ok_or("its header is no JSON object")?;
+    let claims = object(claims).ok_or("its claims are no JSON object")?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| "its signature is not base64url")?;
+    // An extension that must be understood: none is here.
+    if header.contains_key("crit") {
+        return Err("it has critical extensions");
+    }
+    // > the resource server MUST verify that the "typ" header value is "at+jwt" or "application/at+jwt" (RFC 9068, 4)
+    // Many issuers say `JWT`, or nothing; an ID token, which says the same, is for another audience.
+    match header.get("typ").map(Value::as_str) {
+        None => {}
+        Some(Some(kind))
+            if ["at+jwt", "application/at+jwt", "jwt"].contains(&&*kind.to_ascii_lowercase()) => {}
+        Some(_) => return Err("it is another kind of JWT (typ)"),
+    }
+    let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::parse);
+    let key_id = match header.get("kid") {
+        None => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(_) => return Err("its kid is no text"),
+    };
+    Ok(Unverified {
+        algorithm: algorithm.ok_or("its algorithm is none that is accepted (alg)")?,
+        key_id,
+        claims,
+        message: message.as_bytes(),
+        signature,
+    })
+}
+
+/// Reads a part as a JSON object. A duplicate name is an error, because two readers could read two values.
+fn object(part: &str) -> Option<Map<String, Value>> {
+    let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?;
+    antiphon_seal::canonical::check(text).ok()?;
+    serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key_set::KeySet;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any input is read or refused.
+        #[test]
+        fn what_is_sent_breaks_nothing(
+            header in r#"(\{"alg":"(ES256|RS256|none|x)"(,"(kid|typ|crit)":("x"|1|null|\[\]))?\}|.{0,8})"#,
+            claims in r#"(\{("(iss|exp)":(1|"x"|\{\}))?\}|.{0,8})"#,
+            tail in r"[A-Za-z0-9_.=-]{0,12}",
+        ) {
+            let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
+            for token in [format!("{header}.{claims}.{tail}"), format!("{header}.{tail}"), tail] {
+                if let Ok(read) = parse(&token) {
+                    prop_assert_eq!(token.as_bytes().strip_prefix(read.message).map(|rest| rest[0]), Some(b'.'));
+                    prop_assert!(is_jwt(&token));
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_published_breaks_nothing(
+            key in r#"\{"kty":"(RSA|EC|OKP|oct)"(,"crv":"(P-256|P-384|Ed25519)")?(,"x":"[A-Za-z0-9_-]{0,44}")?(,"y":"[A-Za-z0-9_-]{0,44}")?(,"n":"[A-Za-z0-9_-]{0,400}","e":"AQAB")?\}"#,
+        ) {
+            let set = KeySet::parse(&format!("{{\"keys\": [{key}]}}"));
+            let Ok(set) = set else { return Ok(()) };
+            for algorithm in Algorithm::ALL {
+                for key in set.candidates(algorithm, None) {
+                    prop_assert!(!algorithm.verifies(&key.public, b"message", b"signature"));
+                }
+            }
+        }
     }
 }

@@ -3,10 +3,8 @@
 mod define;
 mod errors;
 mod form;
-mod names;
 mod resolver;
 mod signature;
-mod types;
 
 use proc_macro::TokenStream;
 

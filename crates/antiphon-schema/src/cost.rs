@@ -5,9 +5,8 @@
 
 use super::{
     document::Document,
-    fault::{self, SchemaFault},
+    fault::{self, MAX_CHAIN, MAX_COMPILED, MAX_WORK, NESTED_COMPILATIONS, SchemaFault},
     keywords::Applied,
-    limits::{MAX_CHAIN, MAX_COMPILED, MAX_WORK, NESTED_COMPILATIONS},
     reference::Reference,
 };
 use serde_json::Value;

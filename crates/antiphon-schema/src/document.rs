@@ -1,10 +1,11 @@
 //! A schema as a graph: all subschemas, and the ways in which they are applied.
 
 use super::{
-    dialect,
-    fault::{SchemaFault, quoted},
-    keywords::{Applied, IDENTIFIERS, Under, under},
-    limits::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS},
+    fault::{
+        MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_SIZE, MAX_SUBSCHEMAS, SchemaFault,
+        quoted,
+    },
+    keywords::{self, Applied, IDENTIFIERS, Under, under},
 };
 use jsonschema::Draft;
 use serde_json::{Map, Value};
@@ -281,11 +282,11 @@ impl<'a> Document<'a> {
         };
         // An embedded schema of another dialect would have other rules.
         if let Some(uri) = text("$schema")?
-            && dialect::named(uri) != Some(self.draft)
+            && keywords::named(uri) != Some(self.draft)
         {
             return Err(SchemaFault::Dialect(format!("{}, inside of a schema of another,", quoted(uri))));
         }
-        let old = dialect::is_old(self.draft);
+        let old = keywords::is_old(self.draft);
         let id = text(if self.draft == Draft::Draft4 { "id" } else { IDENTIFIERS[0] })?;
         match id {
             // Old dialects ignore all siblings of `$ref`.
@@ -309,7 +310,7 @@ impl<'a> Document<'a> {
     }
 
     fn name(&mut self, index: usize, members: &Map<String, Value>) -> Result<(), SchemaFault> {
-        if dialect::is_old(self.draft) {
+        if keywords::is_old(self.draft) {
             return Ok(());
         }
         for keyword in ["$anchor", "$dynamicAnchor"] {

@@ -10,23 +10,20 @@
 //! Dialects: 2020-12 (the default), 2019-09, draft-07, draft-06, draft-04.
 
 mod cost;
-mod dialect;
 mod document;
 mod fault;
 mod keywords;
-mod limits;
 mod patterns;
 mod reference;
-mod validator;
 mod work;
 
 pub use fault::{SchemaFault, UnsupportedPattern};
 
 use cost::Costs;
 use document::Document;
-use limits::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP};
+use fault::{MAX_INSTANCE_DEPTH, PATTERN_BYTES_PER_STEP};
+use patterns::build;
 use serde_json::Value;
-use validator::build;
 use work::Verdict;
 
 /// A compiled schema.
@@ -63,7 +60,7 @@ impl CompiledSchema {
         is_lenient: bool,
     ) -> Result<(Self, Vec<UnsupportedPattern>), SchemaFault> {
         // > Schemas **MUST** be valid according to their declared or default dialect
-        let dialect = dialect::of(schema).map_err(SchemaFault::unsupported_dialect)?;
+        let dialect = keywords::of(schema).map_err(SchemaFault::unsupported_dialect)?;
         document::check_size(schema)?;
         let mut document = Document::read(schema, dialect)?;
         let references = reference::resolve(&mut document)?;

@@ -1,11 +1,9 @@
 //! Resolution of references, and their replacement by local pointers.
 
 use super::{
-    dialect,
     document::Document,
-    fault::{SchemaFault, quoted},
-    keywords::{IDENTIFIERS, REFERENCES, Under, under},
-    limits::MAX_SCHEMA_SIZE,
+    fault::{MAX_SCHEMA_SIZE, SchemaFault, quoted},
+    keywords::{self, IDENTIFIERS, REFERENCES, Under, under},
 };
 use jsonschema::Draft;
 use serde_json::{Map, Value};
@@ -159,7 +157,7 @@ fn identifiers<'a>(
     document: &Document<'_>,
     members: &'a Map<String, Value>,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
-    let (draft4, old) = (document.draft == Draft::Draft4, dialect::is_old(document.draft));
+    let (draft4, old) = (document.draft == Draft::Draft4, keywords::is_old(document.draft));
     members.keys().map(|name| &**name).filter(move |name| match *name {
         "id" => draft4,
         "$id" => !draft4,

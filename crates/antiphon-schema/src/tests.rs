@@ -1,4 +1,4 @@
-use super::{limits::*, *};
+use super::{fault::*, *};
 use serde_json::{Map, json};
 use std::net::TcpListener;
 

@@ -2,7 +2,7 @@
 
 use super::{
     cost::{Costs, Rules},
-    limits::{MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK, MAX_WORK_WITH_FAULTS},
+    fault::{MAX_CHAIN, MAX_INSTANCE_DEPTH, MAX_WORK, MAX_WORK_WITH_FAULTS},
 };
 use serde_json::Value;
 use std::collections::HashMap;

@@ -1,13 +1,13 @@
 //! The binding of a token to its request and its caller, and the only place that verifies the binding.
 
+use crate::{
+    call::{Bound, Claims, Opened, unix_seconds},
+    canonical::TextFault,
+    error::{OpenError, Reason},
+    principal::Principal,
+    secret::{CallSecret, Digest},
+};
 use std::time::SystemTime;
-
-use crate::call::{Opened, unix_seconds};
-use crate::canonical::TextFault;
-use crate::claims::{Bound, Claims};
-use crate::error::{OpenError, Reason};
-use crate::principal::Principal;
-use crate::secret::{CallSecret, Digest};
 
 /// The maximum time by which the clock of another server may be ahead, in seconds. A token from the future opens within it.
 /// The end of a token has no such tolerance: it ends with its time, or with the deadline of its call.

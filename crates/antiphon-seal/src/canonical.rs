@@ -20,17 +20,17 @@
 //! | array | `a`, number of elements, the elements |
 //! | object | `o`, number of members, then name (as a string) and value of each, sorted by the names' bytes |
 
-mod fault;
 mod number;
 mod pass;
 mod string;
 
+pub use self::pass::{MAX_DEPTH, TextFault};
+
+use self::{
+    pass::Pass,
+    string::{compare, lossy},
+};
 use std::cmp::Ordering;
-
-pub use self::fault::{MAX_DEPTH, TextFault};
-
-use self::pass::Pass;
-use self::string::{compare, lossy};
 
 /// Returns the canonical form of `text`, one complete JSON value.
 ///

@@ -1,14 +1,14 @@
 //! The built-in cipher: the choice of the key, the encryption, and the text around the bytes.
 
+use crate::{
+    base64url,
+    call::Room,
+    error::Reason,
+    key::{KeyId, KeyRing, SecretKey},
+};
 use aes::Aes256Enc;
-use aes_gcm_siv::aead::inout::InOutBuf;
-use aes_gcm_siv::{AeadInOut as _, AesGcmSiv, KeyInit as _, Nonce, Tag};
+use aes_gcm_siv::{AeadInOut as _, AesGcmSiv, KeyInit as _, Nonce, Tag, aead::inout::InOutBuf};
 use zeroize::Zeroizing;
-
-use crate::base64url;
-use crate::claims::Room;
-use crate::error::Reason;
-use crate::key::{KeyId, KeyRing, SecretKey};
 
 /// The purpose of a sealed text. Each purpose has its own prefix and its own keys, and the tag covers the prefix: a text of
 /// one purpose never opens as one of another.

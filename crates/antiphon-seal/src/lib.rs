@@ -4,7 +4,6 @@ mod token;
 
 mod binding;
 mod call;
-mod claims;
 
 mod cipher;
 mod codec;

@@ -3,19 +3,19 @@
 //! A receipt is not bound to a request, and does not expire. Its keys, its prefix and its plaintext differ from those of
 //! a token, so a receipt never opens as a state, nor a state as a receipt, under a ring and under a codec.
 
-use std::fmt;
-
+use crate::{
+    call::{Room, padded_len},
+    canonical::{TextFault, canonical},
+    cipher::{Purpose, RingCipher},
+    error::{Reason, SealError},
+    key::KeyRing,
+    random,
+    token::{Seal, Sealer},
+};
 use minicbor::{Decoder, Encoder};
 use sha2::{Digest as _, Sha256};
+use std::fmt;
 use zeroize::Zeroizing;
-
-use crate::canonical::{TextFault, canonical};
-use crate::cipher::{Purpose, RingCipher};
-use crate::claims::{Room, padded_len};
-use crate::error::{Reason, SealError};
-use crate::key::KeyRing;
-use crate::random;
-use crate::token::{Seal, Sealer};
 
 /// The maximum length of a receipt, in bytes of text.
 const MAX_LEN: usize = 16 << 20;

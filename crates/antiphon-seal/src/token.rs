@@ -7,19 +7,20 @@
 //!                          └─ codec                                  ┘
 //! ```
 
-use std::fmt;
-use std::time::{Duration, SystemTime};
-
+use crate::{
+    binding::{AudienceProof, Binding, Late, verify},
+    call::{Call, Claims, NewClaims, Opened, Room, unix_seconds},
+    cipher::{Plaintext, Purpose, RingCipher},
+    codec::Codec,
+    error::{OpenError, Reason, SealError},
+    key::KeyRing,
+    random,
+};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 use zeroize::Zeroizing;
-
-use crate::binding::{AudienceProof, Binding, Late, verify};
-use crate::call::{Call, Opened, unix_seconds};
-use crate::cipher::{Plaintext, Purpose, RingCipher};
-use crate::claims::{Claims, NewClaims, Room};
-use crate::codec::Codec;
-use crate::error::{OpenError, Reason, SealError};
-use crate::key::KeyRing;
-use crate::random;
 
 /// Seals and opens the tokens of one audience.
 ///

@@ -1,21 +1,21 @@
 //! The traits of stores and engines for `Arc`: several parts of a program share one store.
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-use crate::blob::BlobDigest;
-use crate::claim::{Claim, ClaimRequest, Fence};
-use crate::future::{StoreFuture, TaskFuture};
-use crate::identity::StoreIdentity;
-use crate::key::{CallKey, Owner, RunnerId};
-use crate::reach::StoreReach;
-use crate::step::{Appended, StepRecord};
-use crate::store::{CallStore, Swept};
-use crate::task::engine::{TaskEngine, TaskListener};
-use crate::task::program::TaskProgram;
-use crate::task::{
-    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore,
-    TaskSummary, TaskUpdate,
+use crate::{
+    blob::BlobDigest,
+    claim::{CallKey, Claim, ClaimRequest, Fence, Owner, RunnerId},
+    error::{StoreFuture, TaskFuture},
+    identity::{StoreIdentity, StoreReach},
+    step::{Appended, StepRecord},
+    store::{CallStore, Swept},
+    task::{
+        NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore,
+        TaskSummary, TaskUpdate,
+        program::{TaskEngine, TaskListener, TaskProgram},
+    },
+};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
 };
 
 /// Methods that call the same method of the value in an `Arc`.

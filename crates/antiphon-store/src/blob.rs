@@ -1,11 +1,11 @@
 //! Names of blobs: the digest of their bytes.
 
-use std::fmt;
-
+use crate::{
+    claim::write_hex,
+    error::{StoreError, StoreErrorKind},
+};
 use sha2::{Digest as _, Sha256};
-
-use crate::error::{StoreError, StoreErrorKind};
-use crate::key::write_hex;
+use std::fmt;
 
 /// The SHA-256 digest of a blob, and the key of its row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

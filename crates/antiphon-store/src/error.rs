@@ -1,7 +1,6 @@
 //! Errors of stores. Each says whether anything was written.
 
-use std::error::Error;
-use std::fmt;
+use std::{error::Error, fmt, future::Future, pin::Pin};
 
 /// The effect of a failed operation on the store.
 ///
@@ -136,3 +135,9 @@ impl Error for StoreError {
         Some(self.source.as_ref())
     }
 }
+
+/// The future of a store's operation.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// The future of an operation on tasks that cannot fail.
+pub type TaskFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,4 +1,4 @@
-//! The identity of a store: it compares a store with another value that may be the same store.
+//! The identity and the reach of a store: the identity compares a store with another value that may be the same store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,4 +20,16 @@ impl StoreIdentity {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// The set of processes that see the rows of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum StoreReach {
+    /// Only this process. If several instances share sealing keys, each would run the same leg.
+    Process,
+    /// The processes of one host.
+    Host,
+    /// All instances.
+    Fleet,
 }

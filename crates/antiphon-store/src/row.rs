@@ -13,16 +13,15 @@
 //! The memory store and SQLite run this function. PostgreSQL and Redis have the same rules in their own languages; the
 //! contract suite compares every store with the memory store, operation by operation.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor, Unknown};
-use crate::clock::Micros;
-use crate::key::{Fingerprint, RunnerId};
-use crate::step::{StepAttempt, StepEvent, StepRecord};
-
 #[cfg(test)]
 mod exhaustive;
+
+use crate::{
+    claim::{Claim, ClaimRequest, Conflict, Fence, Fingerprint, Predecessor, RunnerId, Unknown},
+    clock::Micros,
+    step::{StepAttempt, StepEvent, StepRecord},
+};
+use std::{sync::Arc, time::Duration};
 
 /// The row of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

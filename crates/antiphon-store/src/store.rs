@@ -1,17 +1,15 @@
-//! The trait of stores: one row per call, claimed under a lease with a fence.
+//! The trait of stores: one row per call, claimed under a lease with a fence, and transactions with the author's own writes.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-use std::time::Duration;
+pub use crate::{error::StoreFuture, identity::StoreReach};
 
-use crate::blob::BlobDigest;
-use crate::claim::{Claim, ClaimRequest, Fence};
-pub use crate::future::StoreFuture;
-use crate::identity::StoreIdentity;
-use crate::key::{CallKey, Owner};
-pub use crate::reach::StoreReach;
-use crate::step::{Appended, StepRecord};
-use crate::task::TaskStore;
+use crate::{
+    blob::BlobDigest,
+    claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
+    identity::StoreIdentity,
+    step::{Appended, StepRecord},
+    task::TaskStore,
+};
+use std::{error::Error, fmt::Debug, sync::Arc, time::Duration};
 
 /// A store of calls: one row per call, its steps, and blobs.
 ///
@@ -127,4 +125,74 @@ impl Swept {
     pub fn is_partial(&self, limit: usize) -> bool {
         self.calls >= limit || self.blobs >= limit
     }
+}
+
+// Transactions: the author's own writes and the record of a step are committed together, or not at all.
+//
+// ```text
+//  begin ─▶ body ─▶ conclude ─┬─ commit: append the record under the fence ─┬─ first ────▶ commit
+//                             │                                             ├─ existing ─▶ roll back
+//                             │                                             └─ lost ─────▶ roll back
+//                             └─ roll back
+// ```
+//
+// The record is appended after the body: the row of the call is locked from then until the commit, so no other run can take
+// the call over in between. While the body runs, the row is free, and the lease can be renewed.
+
+/// A store in a database in which the program can write, too: in the same transaction as the record of a step.
+pub trait TransactionStore: CallStore {
+    /// The open transaction, as a body receives it.
+    type Transaction<'t>;
+
+    /// Returns true if a body that failed because of `error` may succeed when it runs again: the connection broke, the file was
+    /// busy, or the database chose another transaction in a conflict. `error` is one error of a chain of causes.
+    fn is_temporary(error: &(dyn Error + 'static)) -> bool;
+}
+
+/// A store that runs bodies of the type `F` in transactions. `R` is the type that a body returns: a value, or a future of it.
+pub trait Transact<F, R>: TransactionStore {
+    /// The value that the body gives in the end.
+    type Output;
+
+    /// Runs `body` in a transaction. Then `conclude` decides from its value if the transaction is committed, with the record of
+    /// a step, or rolled back. If the future is dropped, or the body panics, the transaction is rolled back, unless it was being
+    /// committed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`](crate::StoreError), also if the fence is lost. After [`Written::Unknown`](crate::Written::Unknown) the
+    /// commit was not confirmed: [`renew`](CallStore::renew) waits for its end, then [`load`](CallStore::load) shows the record,
+    /// if it was committed.
+    fn transact<'a, X, C>(&'a self, fence: &'a Fence, body: F, conclude: C) -> StoreFuture<'a, Transacted<X>>
+    where
+        F: 'a,
+        R: 'a,
+        X: Send + 'static,
+        C: FnOnce(Self::Output) -> Conclusion<X> + Send + 'static;
+}
+
+/// The decision about a transaction after its body.
+///
+/// The enum is exhaustive: a store carries out each decision.
+#[derive(Debug)]
+pub enum Conclusion<X> {
+    /// The transaction is committed with this record.
+    Commit(StepRecord, X),
+    /// The transaction is rolled back.
+    RollBack(X),
+}
+
+/// The end of a transaction.
+///
+/// The enum is exhaustive: a runner knows after each end if the step has had its effect.
+#[derive(Debug)]
+pub enum Transacted<X> {
+    /// The writes and the record are committed.
+    Committed(X),
+    /// The transaction is rolled back, as [`Conclusion::RollBack`] demands.
+    RolledBack(X),
+    /// The transaction is rolled back, because an earlier record with the same step and event has this value.
+    Existing(Vec<u8>),
+    /// The database refused to commit the author's writes: the transaction is rolled back.
+    Refused(Box<dyn Error + Send + Sync>),
 }

@@ -1,18 +1,17 @@
 //! The trait of stores of tasks: one row per task, run under a lease with a fence, with a queue of messages.
 
-pub(crate) mod engine;
 pub(crate) mod limits;
 pub(crate) mod program;
 pub(crate) mod state;
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-
-use crate::future::StoreFuture;
-use crate::key::{Owner, RunnerId};
-use crate::reach::StoreReach;
 pub use limits::TaskLimits;
+
+use crate::{
+    claim::{Owner, RunnerId},
+    error::StoreFuture,
+    identity::StoreReach,
+};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// A store of tasks, for one machine: the rows of the embedded task engine.
 ///
@@ -147,7 +146,7 @@ impl TaskKey {
 
 impl fmt::Display for TaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::key::write_hex(f, &self.0)
+        crate::claim::write_hex(f, &self.0)
     }
 }
 

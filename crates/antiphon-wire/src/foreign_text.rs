@@ -1,9 +1,5 @@
 //! Text from a peer, as a log, an error or a terminal may show it.
 
-mod classes;
-mod escape;
-
-use escape::Escaper;
 use std::{
     borrow::Cow,
     fmt::{self, Write as _},
@@ -113,7 +109,165 @@ impl<T> From<T> for ForeignText<T> {
 /// Returns `true` for a character that [`ForeignText`] always escapes. Of combining marks, it escapes only those after the
 /// fourth one in a row.
 pub fn is_escaped(c: char) -> bool {
-    classes::class_of(c) == classes::Class::Escaped
+    class_of(c) == Class::Escaped
+}
+
+/// The number of combining marks in a row that are printed as they are. Written languages use at most three or four.
+const MARKS: u32 = 4;
+
+/// Writes a text to `out`, piece by piece: escaped, and at most `left` characters of it.
+struct Escaper<'a, W> {
+    out: &'a mut W,
+    left: usize,
+    bytes: usize,
+    cut: bool,
+    multiline: bool,
+    quoted: bool,
+    marks: u32,
+    /// A carriage return that may belong to a line break.
+    carriage_return: bool,
+}
+
+impl<'a, W: fmt::Write> Escaper<'a, W> {
+    fn new(out: &'a mut W, limit: usize, multiline: bool, quoted: bool) -> Self {
+        Self { out, left: limit, bytes: 0, cut: false, multiline, quoted, marks: 0, carriage_return: false }
+    }
+
+    /// Writes what is left. If the text was cut, a mark says so.
+    fn finish(mut self) -> fmt::Result {
+        if std::mem::take(&mut self.carriage_return) {
+            self.escape('\r')?;
+        }
+        if self.cut { write!(self.out, "… ({} bytes)", self.bytes) } else { Ok(()) }
+    }
+
+    fn push(&mut self, c: char) -> fmt::Result {
+        if std::mem::take(&mut self.carriage_return) && c != '\n' {
+            self.escape('\r')?;
+        }
+        let class = class_of(c);
+        self.marks = if class == Class::Mark { self.marks.saturating_add(1) } else { 0 };
+        match c {
+            '\r' if self.multiline => {
+                self.carriage_return = true;
+                Ok(())
+            }
+            '\n' | '\t' if self.multiline => self.print(c),
+            '"' | '\\' if self.quoted => self.escape(c),
+            _ if class == Class::Escaped || self.marks > MARKS => self.escape(c),
+            _ => self.print(c),
+        }
+    }
+
+    fn print(&mut self, c: char) -> fmt::Result {
+        if self.takes(1) { self.out.write_char(c) } else { Ok(()) }
+    }
+
+    fn escape(&mut self, c: char) -> fmt::Result {
+        match c {
+            '\n' | '\r' | '\t' | '"' | '\\' => {
+                let escape = c.escape_default();
+                if self.takes(escape.len()) { write!(self.out, "{escape}") } else { Ok(()) }
+            }
+            _ => {
+                let escape = c.escape_unicode();
+                if self.takes(escape.len()) { write!(self.out, "{escape}") } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Returns `true` if so many more characters may be written, and counts them. Behind the first ones that do not fit,
+    /// nothing is written.
+    fn takes(&mut self, characters: usize) -> bool {
+        self.cut |= characters > self.left;
+        if !self.cut {
+            self.left -= characters;
+        }
+        !self.cut
+    }
+}
+
+impl<W: fmt::Write> fmt::Write for Escaper<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes = self.bytes.saturating_add(text.len());
+        let mut rest = text;
+        while !self.cut && !rest.is_empty() {
+            // Plain ASCII needs no look at each character.
+            let plain = rest.bytes().take(self.left).take_while(|byte| matches!(byte, b' '..=b'~')).count();
+            if plain > 0 && !self.carriage_return && !self.quoted {
+                self.out.write_str(&rest[..plain])?;
+                (self.left, self.marks) = (self.left - plain, 0);
+                rest = &rest[plain..];
+            } else if let Some(c) = rest.chars().next() {
+                self.push(c)?;
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The class of a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Printed as it is.
+    Plain,
+    /// A combining mark: a few in a row are printed as they are.
+    Mark,
+    /// Always escaped.
+    Escaped,
+}
+
+/// The characters with the property `Default_Ignorable_Code_Point` of Unicode 17.0 (`DerivedCoreProperties.txt`): terminals and
+/// browsers show nothing for them.
+const IGNORABLE: [(char, char); 17] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{202a}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fff8}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// Characters without that property whose glyph is empty, and that are not spaces: the blank Braille pattern, the Khitan
+/// filler, and the musical null notehead.
+const BLANK: [char; 3] = ['\u{2800}', '\u{16fe4}', '\u{1d159}'];
+
+/// Returns the class of a character. Beyond the tables of this file it follows the tables of the standard library, which
+/// its `escape_debug` uses.
+fn class_of(c: char) -> Class {
+    match c {
+        ' '..='~' => Class::Plain,
+        c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => Class::Escaped,
+        // Spaces of several widths; the standard library escapes these.
+        c if c.is_whitespace() => Class::Plain,
+        c if BLANK.contains(&c) || IGNORABLE.iter().any(|(first, last)| (*first..=*last).contains(&c)) => {
+            Class::Escaped
+        }
+        c if c.escape_debug().len() == 1 => Class::Plain,
+        // `char::escape_debug` escapes what has no glyph of its own: marks, and what cannot be printed at all.
+        c if is_printable_after_a_letter(c) => Class::Mark,
+        _ => Class::Escaped,
+    }
+}
+
+/// Returns `true` for marks. Within a text, `str::escape_debug` escapes only what cannot be printed: private use, format
+/// characters, and code points without a character.
+fn is_printable_after_a_letter(c: char) -> bool {
+    let mut text = [b'a'; 5];
+    let length = c.encode_utf8(&mut text[1..]).len();
+    std::str::from_utf8(&text[..=length]).is_ok_and(|text| text.escape_debug().count() == 2)
 }
 
 #[cfg(test)]
@@ -261,7 +415,7 @@ mod tests {
                 prop_assert!(!shown.contains(is_escaped), "{shown:?}");
                 let mut row = 0;
                 for c in shown.chars() {
-                    row = if classes::class_of(c) == classes::Class::Mark { row + 1 } else { 0 };
+                    row = if class_of(c) == Class::Mark { row + 1 } else { 0 };
                     prop_assert!(row <= 4, "{shown:?}");
                 }
             }
@@ -277,5 +431,35 @@ mod tests {
             prop_assert_eq!(escaped(&text).to_string(), text.clone());
             prop_assert_eq!(escaped(&text).multiline(true).to_string(), text);
         }
+    }
+
+    #[test]
+    fn classes() {
+        for (c, class) in [
+            ('a', Class::Plain),
+            ('日', Class::Plain),
+            ('\u{fffd}', Class::Plain),
+            ('\u{300}', Class::Mark),
+            ('\u{36f}', Class::Mark),
+            ('\u{489}', Class::Mark),
+            ('\u{591}', Class::Mark),
+            ('\u{e31}', Class::Mark),
+            ('\u{20dd}', Class::Mark),
+            ('\u{1ab0}', Class::Mark),
+            ('\u{200d}', Class::Escaped),
+            ('\u{feff}', Class::Escaped),
+            ('\u{e000}', Class::Escaped),
+            ('\u{378}', Class::Escaped),
+        ] {
+            assert_eq!(class_of(c), class, "{c:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_complete() {
+        assert!(IGNORABLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        let characters: u32 = IGNORABLE.iter().map(|(first, last)| *last as u32 - *first as u32 + 1).sum();
+        // > # Total code points: 4174
+        assert_eq!(characters, 4174);
     }
 }

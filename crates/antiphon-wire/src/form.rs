@@ -3,7 +3,6 @@
 //! > form mode elicitation schemas are limited to flat objects with primitive properties only.
 
 mod check;
-mod choices;
 mod field;
 mod read;
 mod secret;
@@ -112,7 +111,7 @@ impl FormSchema {
                 )
             })
         };
-        self.0.beyond.clone().or_else(|| choices::fault_of(self.fields())).or_else(secret)
+        self.0.beyond.clone().or_else(|| check::fault_of(self.fields())).or_else(secret)
     }
 
     /// Checks the values that were filled in. Defaults are added, unknown fields and `null`s are removed, and

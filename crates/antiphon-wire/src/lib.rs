@@ -25,7 +25,6 @@ pub mod method;
 mod notification;
 mod outcome;
 pub mod pacing;
-mod params;
 mod plain_text;
 mod prompt;
 mod reader;
@@ -36,7 +35,6 @@ pub mod sse;
 mod subscription;
 mod tag;
 mod task;
-mod task_metadata;
 mod tool;
 mod unknown_ask;
 mod version;
@@ -59,8 +57,6 @@ pub use foreign_text::{FOREIGN_TEXT_LIMIT, ForeignText, escaped, is_escaped};
 pub use form::{Choice, FieldFault, FieldKind, FormField, FormSchema, TextFormat, secret_in};
 pub use id::RequestId;
 pub use implementation::{Icon, IconTheme, Implementation};
-#[doc(hidden)]
-pub use known_ask::{KnownAsk, KnownKind};
 pub use legacy::{
     DraftTaskResult, ElicitationCompleteParams, InitializeParams, InitializeResult, LegacyAsk,
     LegacyCreateTaskResult, LegacyTask, ListTasksResult, RelatedTaskMetadata, SetLevelParams,
@@ -74,11 +70,10 @@ pub use message::{
 pub use meta::{LogLevel, Meta, ProgressToken, RequestMeta, keys as meta_keys};
 pub use notification::{CancelledParams, LogMessageParams, ProgressParams};
 pub use outcome::{InputRequiredResult, NeitherAskNorState, Outcome, OutcomeFault};
-pub use params::{RequestParams, StringMember};
 pub use prompt::{
     GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
 };
-pub use reader::{UniqueNames, WholeRequest};
+pub use reader::{RequestParams, StringMember, UniqueNames, WholeRequest};
 pub use resource::{
     BlobOrText, ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult,
     Resource, ResourceContents, ResourceLink, ResourceTemplate,
@@ -97,9 +92,12 @@ pub use task::{
     CreateTaskResult, DetailedTask, GetTaskResult, TASKS_EXTENSION, Task, TaskAcknowledged, TaskDetail,
     TaskParams, TaskStatus, UpdateTaskParams,
 };
-pub use task_metadata::{TaskMetadata, TaskSupport};
 pub use tool::{
-    CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, Tool, ToolAnnotations,
+    CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, TaskMetadata, TaskSupport, Tool,
+    ToolAnnotations,
 };
 pub use unknown_ask::UnknownAsk;
 pub use version::ProtocolVersion;
+
+#[doc(hidden)]
+pub use known_ask::{KnownAsk, KnownKind};

@@ -1,9 +1,9 @@
 //! Tools: the list, and the call of one tool.
 
 use crate::{
-    CacheScope, ContentBlock, Icon, InputResponses, Meta, TaskMetadata, TaskSupport, Ttl,
+    CacheScope, ContentBlock, Icon, InputResponses, Meta, Ttl,
     lenient::{all_replaced, annotations, cursor, flag, icons, list, or_default},
-    members::present,
+    members::{optional_whole, present},
     tag::Complete,
 };
 use serde::{Deserialize, Serialize};
@@ -307,4 +307,34 @@ impl fmt::Debug for CallToolParams {
             .field("input_responses", &self.input_responses)
             .finish_non_exhaustive()
     }
+}
+
+/// The member `task` of a request's params: the client wants a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskMetadata {
+    /// The time from the creation for which the client wants the task to be kept, in milliseconds; `None` if the client does
+    /// not mind.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_whole")]
+    pub ttl: Option<u64>,
+}
+
+impl TaskMetadata {
+    /// Creates the metadata of a task that the client wants to be kept for this time, in milliseconds.
+    pub fn new(ttl: Option<u64>) -> Self {
+        Self { ttl }
+    }
+}
+
+/// The support of a tool for tasks: `execution.taskSupport` of its definition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskSupport {
+    /// A call of the tool is never a task. The default.
+    #[default]
+    Forbidden,
+    /// A call of the tool is a task if the client wants one.
+    Optional,
+    /// A call of the tool is always a task.
+    Required,
 }

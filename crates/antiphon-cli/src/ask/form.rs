@@ -3,7 +3,7 @@
 //! > For form mode, allow users to review and modify their responses before sending
 
 use super::prompt::{self, PromptResult};
-use crate::{console, failure::Failure, field_value, sanitize};
+use crate::{console, failure::Failure, flag_text};
 use antiphon::wire::{
     ElicitResult,
     forms::{Choice, FieldKind, FormField, FormSchema},
@@ -59,7 +59,7 @@ fn ask_fields(
 fn review(schema: &FormSchema, content: &Map<String, Value>) {
     console::note("  Your answers:");
     for field in schema.fields() {
-        let shown = |value: &Value| field_value::shown(&field.kind, value);
+        let shown = |value: &Value| flag_text::shown(&field.kind, value);
         let value = match (content.get(&field.name), field.default_value()) {
             (Some(value), _) => shown(value),
             // The server fills in the default of an empty field.
@@ -68,8 +68,8 @@ fn review(schema: &FormSchema, content: &Map<String, Value>) {
         };
         console::note(&format!(
             "    {} = {}",
-            sanitize::truncated(&field.label(), LABEL),
-            sanitize::line(&value)
+            console::truncated(&field.label(), LABEL),
+            console::line(&value)
         ));
     }
 }
@@ -100,10 +100,10 @@ fn ask_field(
 ) -> Result<PromptResult<Option<Value>>, Failure> {
     let message = format!(
         "{}{}:",
-        sanitize::truncated(&field.label(), LABEL),
+        console::truncated(&field.label(), LABEL),
         if field.required { "" } else { " (optional)" }
     );
-    let help = field.description.as_deref().map(|text| sanitize::truncated(text, HELP));
+    let help = field.description.as_deref().map(|text| console::truncated(text, HELP));
     let help = help.as_deref();
     match &field.kind {
         FieldKind::Boolean { .. } => {
@@ -136,7 +136,7 @@ fn ask_one(
     before: Option<&Value>,
 ) -> Result<PromptResult<Option<String>>, Failure> {
     let mut labels: Vec<String> =
-        choices.iter().map(|choice| sanitize::truncated(choice.label(), LABEL)).collect();
+        choices.iter().map(|choice| console::truncated(choice.label(), LABEL)).collect();
     if !field.required {
         labels.push("(leave empty)".into());
     }
@@ -166,7 +166,7 @@ fn ask_many(
     before: Option<&Value>,
 ) -> Result<PromptResult<Option<Value>>, Failure> {
     let labels: Vec<String> =
-        choices.iter().map(|choice| sanitize::truncated(choice.label(), LABEL)).collect();
+        choices.iter().map(|choice| console::truncated(choice.label(), LABEL)).collect();
     let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();
     let start: Vec<usize> = (0..choices.len())
         .filter(|index| before.iter().any(|value| **value == *choices[*index].value))
@@ -179,7 +179,7 @@ fn ask_many(
             if indices.is_empty() && !field.required {
                 None
             } else {
-                field_value::broken_rule(&field, &pick(indices))
+                flag_text::broken_rule(&field, &pick(indices))
             }
         }
     };
@@ -198,16 +198,15 @@ fn ask_text(
     help: Option<&str>,
     before: Option<&Value>,
 ) -> Result<PromptResult<Option<Value>>, Failure> {
-    let start =
-        before.map(|value| sanitize::line(&field_value::shown(&field.kind, value))).unwrap_or_default();
+    let start = before.map(|value| console::line(&flag_text::shown(&field.kind, value))).unwrap_or_default();
     let read = {
         let (schema, field) = (schema.clone(), field.clone());
         move |text: &str| match text {
             "" if !field.required => Ok(None),
             "" => Err("must be filled in".to_owned()),
             text => {
-                let value = field_value::parse(&schema, &field, text)?;
-                field_value::broken_rule(&field, &value).map_or(Ok(Some(value)), Err)
+                let value = flag_text::parse(&schema, &field, text)?;
+                flag_text::broken_rule(&field, &value).map_or(Ok(Some(value)), Err)
             }
         }
     };

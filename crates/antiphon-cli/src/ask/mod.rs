@@ -5,21 +5,18 @@
 //! > Respect user privacy and provide clear decline and cancel options
 
 mod form;
-mod name;
 mod prompt;
 mod task;
 #[cfg(test)]
 mod tests;
-mod url;
 
-pub(crate) use task::{answer_task, summary};
+pub(crate) use task::{answer_task, attach, summary};
 
 use crate::{
     answer_flags::{AnswerFlags, FlagAnswer},
     console,
     failure::Failure,
     flag_text::FlagAction,
-    sanitize,
 };
 use antiphon::{
     client::{
@@ -51,8 +48,8 @@ pub(crate) fn answer_round(pending: &mut PendingCall, answers: &AnswerFlags) -> 
     answers.begin_round(&asks);
     let header = format!(
         "{} asks, for {}:",
-        sanitize::line(&pending.server().to_string()),
-        sanitize::line(&pending.call().to_string())
+        console::line(&pending.server().to_string()),
+        console::line(&pending.call().to_string())
     );
     // In a session, the key is an id that the server made for this call.
     let (open, has_keys) = (pending.missing(), pending.has_state());
@@ -85,7 +82,7 @@ fn missing(missing_answer: &[MissingAnswer]) -> String {
         missing_answer.iter().map(|it| format!("--answer {}={}", it.name, it.example)).collect();
     let names: Vec<&str> = missing_answer.iter().map(|it| it.name.as_str()).collect();
     let why = if console::has_terminal() { "" } else { " and no terminal to ask" };
-    sanitize::line(&format!("no answer for {}{why}: pass {}", names.join(", "), examples.join(" ")))
+    console::line(&format!("no answer for {}{why}: pass {}", names.join(", "), examples.join(" ")))
 }
 
 /// Returns the answer to a question that comes during the call.
@@ -95,10 +92,10 @@ pub(crate) fn answer_session_question(
 ) -> Result<ElicitResult, RoundError> {
     let _turn = answers.turn();
     let context = ask.context();
-    let server = sanitize::line(&context.server.to_string());
+    let server = console::line(&context.server.to_string());
     let header = match context.target.as_str() {
         "" => format!("{server} asks:"),
-        target => format!("{server} asks, for {} `{}`:", context.method, sanitize::line(target)),
+        target => format!("{server} asks, for {} `{}`:", context.method, console::line(target)),
     };
     let content = match ask {
         ElicitAsk::Form(form) => Content::Form(&form.schema),
@@ -160,7 +157,7 @@ impl<'a> Question<'a> {
     fn show(&self) {
         console::note("");
         console::note_with_strong("", self.header, "");
-        console::note(&sanitize::indented(self.message));
+        console::note(&console::indented(self.message));
         // The first line may have scrolled out of view.
         if self.message.len() > LONG || self.message.lines().count() > LONG_LINES {
             console::note_with_strong("", self.header, "");
@@ -185,7 +182,7 @@ fn answer(question: &Question<'_>, answers: &AnswerFlags) -> Result<AnswerResult
         Content::Form(schema) => {
             let number = answers.number(None);
             let given = answers.take(number, question.key, Some(schema))?;
-            let name = name::of(number, question.key, question.has_keys);
+            let name = of(number, question.key, question.has_keys);
             answer_form(question, &name, schema, given, answers.has_terminal())
         }
         Content::Page(page) => {
@@ -194,7 +191,7 @@ fn answer(question: &Question<'_>, answers: &AnswerFlags) -> Result<AnswerResult
                 return Ok(AnswerResult::Answer(ElicitResult::consent()));
             }
             let given = answers.take(number, question.key, None)?;
-            let name = name::of(number, question.key, question.has_keys);
+            let name = of(number, question.key, question.has_keys);
             answer_page(question, &name, page, given, answers)
         }
         Content::Unknown => {
@@ -205,7 +202,7 @@ fn answer(question: &Question<'_>, answers: &AnswerFlags) -> Result<AnswerResult
             }
             question.show();
             console::note("  This program cannot ask this question. It can only be declined or cancelled.");
-            let name = name::of(number, question.key, question.has_keys);
+            let name = of(number, question.key, question.has_keys);
             Ok(AnswerResult::Missing(vec![MissingAnswer { name, example: "decline".to_owned() }]))
         }
     }
@@ -241,7 +238,7 @@ fn answer_form(
     }
     question.show();
     for warning in form_warnings(question.message, schema) {
-        console::note(&format!("  Warning: {}", sanitize::line(&warning.to_string())));
+        console::note(&format!("  Warning: {}", console::line(&warning.to_string())));
     }
     Ok(AnswerResult::Answer(form::fill_in(schema, given)?))
 }
@@ -258,9 +255,9 @@ fn answer_page(
     if let Some(refusal) = refusal(given.action.as_ref()) {
         return Ok(AnswerResult::Answer(refusal));
     }
-    let shown = url::read(question.key, page)?;
+    let shown = prompt::read(question.key, page)?;
     question.show();
-    url::show(&shown);
+    prompt::show(&shown);
     match given.action {
         Some(FlagAction::AcceptAt(host)) if host == shown.host => {
             console::note("  You agreed on the command line: open it in your browser.");
@@ -277,7 +274,7 @@ fn answer_page(
         let example = format!("accept@{}", shown.host);
         return Ok(AnswerResult::Missing(vec![MissingAnswer { name: name.to_owned(), example }]));
     }
-    Ok(AnswerResult::Answer(url::ask(&shown)?))
+    Ok(AnswerResult::Answer(prompt::ask(&shown)?))
 }
 
 fn refusal(action: Option<&FlagAction>) -> Option<ElicitResult> {
@@ -302,5 +299,52 @@ fn undeclared(pending: &PendingCall, key: &str, ask: &InputRequest) -> Failure {
             format!("{}: the question `{key}` cannot be read: {reason}", pending.server()),
         ),
         None => Failure::not_supported(&format!("{}: `{}`", pending.server(), ask.method()), key),
+    }
+}
+
+/// Returns the key, or the number if nobody can know the key before the call.
+fn of(number: u32, key: &str, is_stable: bool) -> String {
+    if is_stable && !is_random(key) { key.to_owned() } else { number.to_string() }
+}
+
+/// Returns `true` if the key looks like one that the server made for this call alone, such as a UUID.
+fn is_random(key: &str) -> bool {
+    let (mut digits, mut most_digits, mut changes) = (0, 0, 0);
+    let mut before = None;
+    for byte in key.bytes() {
+        let is_digit = byte.is_ascii_alphanumeric().then(|| byte.is_ascii_digit());
+        digits = if is_digit == Some(true) { digits + 1 } else { 0 };
+        most_digits = most_digits.max(digits);
+        changes += usize::from(before.zip(is_digit).is_some_and(|(before, now)| before != now));
+        before = is_digit;
+    }
+    // A number alone is never a key on the command line.
+    changes >= 4 || most_digits >= 6 || most_digits == key.len()
+}
+
+#[cfg(test)]
+mod name_tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_nobody_can_know_are_replaced_by_numbers() {
+        for (key, is_known) in [
+            ("region", true),
+            ("duplicate_of", true),
+            ("__main__:confirm_delete", true),
+            ("__main__:x.<locals>.y#1", true),
+            ("deposit#12345", true),
+            ("step2/q3", true),
+            ("confirm~2", true),
+            ("RezM57SLv2hYVghF3oRKwMvE_prv5wcUcWD8UyZ41fI:27ed770836dec846", false),
+            ("550e8400-e29b-41d4-a716-446655440000", false),
+            ("ask-1732699034123", false),
+            ("7f3a90bc", false),
+            ("2", false),
+            ("", false),
+        ] {
+            assert_eq!(of(7, key, true), if is_known { key } else { "7" }, "{key}");
+            assert_eq!(of(7, key, false), "7", "{key}");
+        }
     }
 }

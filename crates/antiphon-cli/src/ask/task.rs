@@ -1,9 +1,14 @@
-//! Answers the open questions of a task, without waiting for its end.
+//! The questions of a task and of a legacy session, which come during the call.
 
 use super::{AnswerResult, MissingAnswer, Question, answer, missing};
-use crate::{answer_flags::AnswerFlags, failure::Failure, sanitize};
+use crate::{
+    answer_flags::AnswerFlags,
+    ask::{self, RoundError},
+    console,
+    failure::Failure,
+};
 use antiphon::{
-    client::tasks::ClientTask,
+    client::{CallbackError, ClientBuilder, RoundDecision, tasks::ClientTask},
     wire::{InputRequest, InputRequests, InputResponses},
 };
 use serde::Serialize;
@@ -24,7 +29,7 @@ pub(crate) fn answer_task(task: &ClientTask, flags: &AnswerFlags) -> Result<Task
         let _ = asks.insert(key, ask.clone());
     }
     flags.begin_round(&asks);
-    let header = format!("{} asks, for a task:", sanitize::line(&task.handle().server().to_string()));
+    let header = format!("{} asks, for a task:", console::line(&task.handle().server().to_string()));
     let (mut answers, mut open) = (InputResponses::new(), Vec::new());
     for (key, ask) in task.questions() {
         let Some(question) = Question::of(key, true, &header, ask) else {
@@ -49,7 +54,41 @@ fn insert(answers: &mut InputResponses, key: &str, answer: &impl Serialize) -> R
 /// Returns the text of a question, in one line.
 pub(crate) fn summary(ask: &InputRequest) -> String {
     match ask {
-        InputRequest::Elicit(elicit) => sanitize::line(elicit.message()),
-        other => sanitize::line(other.method()),
+        InputRequest::Elicit(elicit) => console::line(elicit.message()),
+        other => console::line(other.method()),
+    }
+}
+
+// The questions of a legacy session and of a task, which come during the call. They are answered in the same way as questions
+// between legs.
+
+/// Answers the questions of a legacy server, and of tasks. One question at a time, because there is one terminal.
+pub(crate) fn attach(builder: ClientBuilder, answers: &AnswerFlags) -> ClientBuilder {
+    let (rounds, asked) = (answers.clone(), answers.clone());
+    let builder = builder.one_at_a_time(true).on_round(move |round| {
+        rounds.begin_round(&round.asks);
+        std::future::ready(RoundDecision::go())
+    });
+    let builder = builder.on_elicit(move |ask| {
+        let answers = asked.clone();
+        async move {
+            // A prompt blocks this thread until the person answers. Other tasks continue on other threads.
+            let answered = tokio::task::block_in_place(|| ask::answer_session_question(&ask, &answers));
+            answered.map_err(|unanswered| match unanswered {
+                RoundError::Missing(text) => {
+                    answers.note_unanswered(&text);
+                    CallbackError::new(text)
+                }
+                RoundError::Failed(failure) => CallbackError::new(failure.message),
+            })
+        }
+    });
+    let builder = match answers.sample() {
+        Some(message) => builder.on_sample(move |_| std::future::ready(Ok(message.clone()))),
+        None => builder,
+    };
+    match answers.roots() {
+        Some(roots) => builder.on_roots(move |_| std::future::ready(Ok(roots.clone()))),
+        None => builder,
     }
 }

@@ -1,20 +1,19 @@
-//! `call`, `prompt`, `read` and `resume`.
+//! `call`, `prompt`, `read`, `resume`, and `calls` with one call for each line of standard input.
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::{ArgumentArgs, CallArgs, CallTaskArgs, TargetArgs},
-    console,
+    args::{AnswerArgs, ArgumentArgs, CallArgs, CallTaskArgs, ClientArgs, TargetArgs, WaitArgs},
+    ask, console,
     drive::{Driving, Start, drive},
     failure::{Exit, Failure},
     leg_observer::LegObserver,
-    notifications,
-    outcome::{Outcome, PROTECT},
-    sanitize,
-    save::Saver,
-    session_questions,
+    outcome::{Outcome, PROTECT, Saver},
     target::Target,
 };
-use antiphon::client::{Call, Client, ClientBuilder, PendingCall, tasks::TaskForm};
+use antiphon::{
+    client::{Call, Client, ClientBuilder, PendingCall, tasks::TaskForm},
+    wire::LogLevel,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path, time::Duration};
@@ -96,10 +95,10 @@ async fn finish(
             let answers = answers.with_client_answers(call_args.client);
             let is_child = server.is_child();
             let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
-                let builder = task.attach(notifications::attach(builder, call_args.log_level));
+                let builder = task.attach(console::attach(builder, call_args.log_level));
                 let builder = with_wait(builder, target.timeout, wait).declare(answers.asks());
                 // With `--once` the call cannot be in a session, where a question would wait.
-                if call_args.once { builder } else { session_questions::attach(builder, &answers) }
+                if call_args.once { builder } else { ask::attach(builder, &answers) }
             });
             match client {
                 Ok(client) => {
@@ -124,7 +123,7 @@ async fn finish(
 }
 
 /// Limits the time of a server that only answers "not yet".
-pub(super) fn with_wait(builder: ClientBuilder, timeout: u64, wait: Duration) -> ClientBuilder {
+fn with_wait(builder: ClientBuilder, timeout: u64, wait: Duration) -> ClientBuilder {
     builder.state_only_limits(u32::MAX, wait).url_retry_interval(page_wait(timeout, wait))
 }
 
@@ -171,7 +170,7 @@ async fn connected(
 /// Sets the server of the pending call to the one on the command line, and prints a note if it changes.
 fn redirected(mut pending: PendingCall, target: &str) -> PendingCall {
     if pending.server().target != target {
-        let (from, to) = (sanitize::line(&pending.server().target), sanitize::line(target));
+        let (from, to) = (console::line(&pending.server().target), console::line(target));
         console::hint(&format!("The call began at {from}; its state and answers now go to {to}."));
         pending.retarget(target);
     }
@@ -196,4 +195,79 @@ fn read_pending(file: &Path) -> Result<PendingCall, Failure> {
         Ok(printed) => Ok(printed.pending),
         Err(_) => Err(Failure::usage(format!("{name} contains no pending call: {fault}"))),
     })
+}
+
+// `calls`: one call for each line of standard input, over one connection.
+
+/// A line of the input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallLine {
+    tool: String,
+    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
+}
+
+pub(super) async fn calls(
+    answers: AnswerArgs,
+    client: ClientArgs,
+    (wait, level): (WaitArgs, Option<LogLevel>),
+    target: &TargetArgs,
+    log: Option<fn(&str)>,
+) -> Result<Exit, Failure> {
+    let legs = LegObserver::new(log);
+    let mut answers = AnswerFlags::new(answers.answers)?.with_client_answers(client);
+    let attached = answers.clone();
+    let client =
+        Target::required(target)?.connect(target.timeout, target.mode.clone(), &legs, |builder| {
+            let builder = console::attach_log(builder, level);
+            let builder = with_wait(builder, target.timeout, wait.limit()).declare(attached.asks());
+            ask::attach(builder, &attached)
+        })?;
+    let (wait, page_wait) = (wait.limit(), page_wait(target.timeout, wait.limit()));
+    let driving = Driving { once: false, detach: false, wait, page_wait };
+    let exit = each_line(&client, &legs, &mut answers, driving).await;
+    client.close().await;
+    answers.warn_unused();
+    exit
+}
+
+async fn each_line(
+    client: &Client,
+    legs: &LegObserver,
+    answers: &mut AnswerFlags,
+    driving: Driving,
+) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    loop {
+        // Reading blocks this thread. The tasks of the connection continue on other threads.
+        let mut line = String::new();
+        let read = tokio::task::block_in_place(|| io::stdin().read_line(&mut line));
+        if read.map_err(|fault| Failure::io("standard input", &fault))? == 0 {
+            return Ok(exit);
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        let before = legs.rounds();
+        let outcome = match call(&line) {
+            Ok(call) => drive(client, Start::New(call), answers, driving).await,
+            Err(failure) => Outcome::Failed(failure),
+        };
+        outcome.print_json(legs.rounds() - before);
+        if exit == Exit::Done {
+            exit = outcome.exit();
+        }
+    }
+}
+
+fn call(line: &str) -> Result<Call, Failure> {
+    let CallLine { tool, arguments } = serde_json::from_str(line).map_err(|fault| {
+        Failure::usage(format!("a line must be {{\"tool\": NAME, \"arguments\": {{..}}}}: {fault}"))
+    })?;
+    let call = match arguments {
+        Some(arguments) => Call::tool(tool, arguments),
+        None => Call::tool(tool, ()),
+    };
+    call.map_err(|error| Failure::usage(error.to_string()))
 }

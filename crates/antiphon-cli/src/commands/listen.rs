@@ -1,11 +1,10 @@
 //! `listen`: prints one line for each change.
 
-use super::query::{print_failure, with_client};
+use super::list::{print_failure, with_client};
 use crate::{
     args::{ClientArgs, ListenArgs, ListenTo},
     console,
     failure::{Exit, Failure},
-    sanitize,
 };
 use antiphon::{
     client::{
@@ -67,8 +66,8 @@ fn names(filter: &SubscriptionFilter) -> Vec<String> {
     let lists =
         lists.into_iter().filter(|(wanted, _)| *wanted == Some(true)).map(|(_, name)| name.to_owned());
     let uris = filter.resource_subscriptions.iter().flatten();
-    let tasks = filter.task_ids.iter().flatten().map(|id| format!("task {}", sanitize::line(id)));
-    lists.chain(uris.map(|uri| format!("resource {}", sanitize::line(uri)))).chain(tasks).collect()
+    let tasks = filter.task_ids.iter().flatten().map(|id| format!("task {}", console::line(id)));
+    lists.chain(uris.map(|uri| format!("resource {}", console::line(uri)))).chain(tasks).collect()
 }
 
 fn line(event: &Event) -> String {
@@ -81,11 +80,11 @@ fn line(event: &Event) -> String {
         Event::ToolsListChanged => "tools changed".to_owned(),
         Event::PromptsListChanged => "prompts changed".to_owned(),
         Event::ResourcesListChanged => "resources changed".to_owned(),
-        Event::ResourceUpdated { uri } => format!("resource updated {}", sanitize::line(uri)),
+        Event::ResourceUpdated { uri } => format!("resource updated {}", console::line(uri)),
         Event::Task(state) => {
             let message =
-                state.task.status_message.as_deref().map(|text| format!(": {}", sanitize::line(text)));
-            let id = sanitize::line(&state.task.task_id);
+                state.task.status_message.as_deref().map(|text| format!(": {}", console::line(text)));
+            let id = console::line(&state.task.task_id);
             format!("task {id} {}{}", state.task.status, message.unwrap_or_default())
         }
         _ => "something changed".to_owned(),

@@ -1,15 +1,11 @@
 //! The commands, one file for each group.
 
 mod call;
-mod calls;
-mod complete;
 mod demo;
 mod keygen;
 mod list;
 mod listen;
-mod query;
 mod receipt;
-mod reload_keys;
 mod serve;
 mod task;
 mod tasks;
@@ -72,7 +68,7 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Task(command) => task::task(command, log).await,
         Command::Tasks(command) => tasks::tasks(command).await,
         Command::Calls { answers, client, wait, log_level, target } => {
-            calls::calls(answers, client, (wait, log_level), &target, log).await
+            call::calls(answers, client, (wait, log_level), &target, log).await
         }
         Command::Prompt { name, arguments, call_args, target } => {
             call::run(|| call::prompt(name, arguments), (call_args, CallTaskArgs::default()), &target, log)
@@ -85,7 +81,7 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Tools(args) => list::tools(&args, log).await,
         Command::Prompts(args) => list::prompts(&args, log).await,
         Command::Resources(args) => list::resources(&args, log).await,
-        Command::Complete(args) => complete::complete(args, log).await,
+        Command::Complete(args) => list::complete(args, log).await,
         Command::Listen(args) => listen::listen(args, log).await,
         Command::Discover(args) => list::discover(&args, log).await,
         Command::Keygen(args) => keygen::keygen(&args),

@@ -2,9 +2,9 @@
 
 use crate::{
     args::VerifyArgs,
+    commands::keygen,
     console,
     failure::{Exit, Failure},
-    key_file, sanitize,
 };
 use antiphon::{
     seal::utc,
@@ -39,7 +39,7 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<Exit, Failure> {
 fn open(text: &str, args: &VerifyArgs) -> Result<Result<Receipt, Failure>, ReceiptError> {
     let mut last = None;
     for file in &args.key_files {
-        let ring = match key_file::ring(file) {
+        let ring = match keygen::ring(file) {
             Ok(ring) => ring,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -75,13 +75,13 @@ fn in_words(receipt: &Receipt) -> String {
         format!("The receipt is authentic. Made {} by {}", utc::format(receipt.issued), quoted(&call.server)),
         format!(
             "call       {} {}, version {}",
-            sanitize::line(&call.method),
+            console::line(&call.method),
             quoted(&call.target),
             call.version
         ),
-        format!("id         {}, begun {}", sanitize::line(&call.id), utc::format(call.began)),
+        format!("id         {}, begun {}", console::line(&call.id), utc::format(call.began)),
         format!("caller     {}", person(call.caller.as_ref())),
-        format!("arguments  {} (SHA-256; compare with --args)", sanitize::line(&call.arguments)),
+        format!("arguments  {} (SHA-256; compare with --args)", console::line(&call.arguments)),
     ];
     for (number, entry) in receipt.entries.iter().enumerate() {
         lines.push(String::new());
@@ -114,10 +114,10 @@ fn answer(entry: &ReceiptEntry) -> String {
     let answer: Value = serde_json::from_str(text.get()).unwrap_or_default();
     match (answer["action"].as_str(), answer.get("content")) {
         (Some("accept"), Some(Value::Object(content))) if !content.is_empty() => {
-            sanitize::json(&format!("accept {}", Value::Object(content.clone())))
+            console::json(&format!("accept {}", Value::Object(content.clone())))
         }
-        (Some(action), _) => sanitize::line(action),
-        _ => sanitize::json(text.get()),
+        (Some(action), _) => console::line(action),
+        _ => console::json(text.get()),
     }
 }
 
@@ -130,5 +130,5 @@ fn person(person: Option<&ReceiptPerson>) -> String {
 
 /// Returns the text in quotes, as one line.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", sanitize::line(text))
+    format!("\"{}\"", console::line(text))
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     args::ServeArgs,
-    commands::reload_keys,
+    commands::keygen,
     console,
     failure::{Exit, Failure},
-    key_file, sanitize, store_file,
+    store_file,
 };
 use antiphon::{
     seal::{KeyRing, Principal},
@@ -17,9 +17,16 @@ use antiphon::{
         },
         stdio::serve_stdio,
     },
-    server::{Bearer, Server},
+    server::{
+        Bearer, Server,
+        operations::{KeyFileWatch, KeysError},
+    },
 };
-use std::{env, path::Path};
+use std::{
+    env,
+    error::Error as _,
+    path::{Path, PathBuf},
+};
 use tokio::net::TcpListener;
 
 /// The environment variable with keys, separated by commas.
@@ -31,7 +38,7 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let server = build(keys(args.key_file.as_deref())?, store);
     let server = server.map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(file) = &args.key_file {
-        reload_keys::spawn(&server, file);
+        spawn(&server, file);
     }
     if args.stdio {
         let served = serve_stdio(server).await;
@@ -68,7 +75,7 @@ fn options(args: &ServeArgs, url: &str) -> Result<HttpOptions, Failure> {
     let options = args.allow_host.iter().fold(options, |options, host| options.allow_host(host));
     let options = args.allow_origin.iter().fold(options, |options, origin| options.allow_origin(origin));
     if let Some(name) = options.ineffective_names().first() {
-        let name = sanitize::line(name);
+        let name = console::line(name);
         return Err(Failure::usage(format!(
             "no request has the host or origin `{name}`: --allow-host is a name, --allow-origin a scheme, a name and a port"
         )));
@@ -86,7 +93,7 @@ fn options(args: &ServeArgs, url: &str) -> Result<HttpOptions, Failure> {
 /// Returns the keys of the file, or else of the environment. `None` lets the server make a random key.
 fn keys(file: Option<&Path>) -> Result<Option<KeyRing>, Failure> {
     if let Some(file) = file {
-        return key_file::ring(file).map(Some);
+        return keygen::ring(file).map(Some);
     }
     match env::var(KEYS) {
         Ok(list) => {
@@ -120,6 +127,82 @@ fn stopped() -> impl Future<Output = ()> {
 #[cfg(not(unix))]
 async fn stopped() {
     if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+// The keys of a running server: the file is read again when it changes, and at SIGHUP.
+
+/// Begins to watch the file. The handler of the signal is installed at once: without it, the signal ends the process.
+pub(super) fn spawn(server: &Server, file: &Path) {
+    let (watch, file) = (server.watch_keys(file), file.to_owned());
+    tokio::spawn(reload(watch, file, Hangups::new()));
+}
+
+async fn reload(mut watch: KeyFileWatch, file: PathBuf, mut hangups: Hangups) {
+    // The server has begun with these keys; a change since then counts.
+    if let Err(error) = watch.load().await {
+        failed(&error, &file);
+    }
+    loop {
+        let changed = tokio::select! {
+            loaded = watch.changed() => Some(loaded),
+            () = hangups.next() => None,
+        };
+        let (loaded, cause) = match changed {
+            Some(loaded) => (loaded, "it changed"),
+            None => (Some(watch.load().await), "SIGHUP"),
+        };
+        match loaded {
+            Some(Ok(())) => {
+                console::hint(&console::line(&format!("keys read again from {}: {cause}", file.display())));
+            }
+            Some(Err(error)) => failed(&error, &file),
+            None => return,
+        }
+    }
+}
+
+fn failed(error: &KeysError, file: &Path) {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let text = format!("error: key file {}: {error}{cause}. The keys stay as they were", file.display());
+    console::note(&console::line(&text));
+}
+
+/// The SIGHUPs that this process gets.
+#[cfg(unix)]
+struct Hangups(Option<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl Hangups {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self(signal(SignalKind::hangup()).ok())
+    }
+
+    /// Resolves at the next one.
+    async fn next(&mut self) {
+        let received = match &mut self.0 {
+            Some(signal) => signal.recv().await,
+            None => None,
+        };
+        if received.is_none() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// A system without SIGHUP.
+#[cfg(not(unix))]
+struct Hangups;
+
+#[cfg(not(unix))]
+impl Hangups {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
         std::future::pending().await
     }
 }

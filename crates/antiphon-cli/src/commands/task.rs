@@ -1,6 +1,6 @@
 //! `task`: gets, answers, cancels and follows a task.
 
-use super::query::print_failure;
+use super::list::print_failure;
 use crate::{
     answer_flags::AnswerFlags,
     args::{ClientArgs, TargetArgs, TaskArgs, TaskCommand},
@@ -8,11 +8,7 @@ use crate::{
     drive::follow,
     failure::{Exit, Failure},
     leg_observer::LegObserver,
-    notifications,
-    outcome::{self, Outcome},
-    sanitize,
-    save::Saver,
-    session_questions,
+    outcome::{self, Outcome, Saver},
     target::Target,
 };
 use antiphon::{
@@ -94,7 +90,7 @@ async fn answer(mut task: ClientTask, answers: &AnswerFlags, as_json: bool) -> R
         // own: the keys are texts
         outcome::print_result_json(&json!({ "answered": keys }));
     } else {
-        keys.iter().for_each(|key| console::out(&format!("answered {}", sanitize::line(key))));
+        keys.iter().for_each(|key| console::out(&format!("answered {}", console::line(key))));
     }
     Ok(Exit::Done)
 }
@@ -138,9 +134,8 @@ async fn with_task(
     let server = server_of(stored.as_ref(), &args.target)?;
     let TargetArgs { timeout, mode, .. } = args.target;
     let client = server.connect(timeout, mode, &LegObserver::new(log), |builder| {
-        let builder =
-            notifications::attach(builder, None).declare(answers.asks()).draft_tasks(args.draft_tasks);
-        session_questions::attach(builder, answers)
+        let builder = console::attach(builder, None).declare(answers.asks()).draft_tasks(args.draft_tasks);
+        ask::attach(builder, answers)
     })?;
     let exit = work(task_of(&client, stored, args.task)).await;
     client.close().await;
@@ -159,7 +154,7 @@ fn task_of(client: &Client, stored: Option<TaskHandle>, id: String) -> ClientTas
     let Some(mut handle) = stored else { return client.attach(id) };
     let target = client.server().target;
     if handle.server().target != target {
-        let (from, to) = (sanitize::line(&handle.server().target), sanitize::line(&target));
+        let (from, to) = (console::line(&handle.server().target), console::line(&target));
         console::hint(&format!("The task began at {from}; its id and answers now go to {to}."));
         handle.retarget(target);
     }
@@ -184,13 +179,13 @@ fn read_handle(file: &str) -> Result<TaskHandle, Failure> {
 /// Prints the state of a task for a person. A result that is none of a tool is printed as it is, and is a failure, as it is at the end
 /// of a call.
 fn print(state: &DetailedTask) -> Result<(), Failure> {
-    let message = state.task.status_message.as_deref().map(|text| format!(": {}", sanitize::line(text)));
+    let message = state.task.status_message.as_deref().map(|text| format!(": {}", console::line(text)));
     console::out(&format!("{}{}", state.task.status, message.unwrap_or_default()));
     match &state.detail {
         TaskDetail::None => {}
         TaskDetail::InputRequests(open) => {
             for (key, ask) in open.iter() {
-                console::out(&format!("asks {}: {}", sanitize::line(key), ask::summary(ask)));
+                console::out(&format!("asks {}: {}", console::line(key), ask::summary(ask)));
             }
         }
         TaskDetail::Result(result) => match CallToolResult::read_final(result) {
@@ -201,7 +196,7 @@ fn print(state: &DetailedTask) -> Result<(), Failure> {
                 return Err(Failure::protocol("invalid_result", fault));
             }
         },
-        TaskDetail::Error(error) => console::out(&sanitize::line(&error.to_string())),
+        TaskDetail::Error(error) => console::out(&console::line(&error.to_string())),
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::{
     args::{TaskStoreArgs, TasksCommand},
     console,
     failure::{Exit, Failure},
-    sanitize, store_file,
+    store_file,
 };
 use antiphon::store::tasks::{TaskState, TaskSummary};
 use serde_json::{Value, json};
@@ -57,9 +57,9 @@ async fn show(id: &str, store: &TaskStoreArgs) -> Result<Exit, Failure> {
     found.retain(|task| task.task.to_string().starts_with(id));
     let task = match &found[..] {
         [task] => task,
-        [] => return Err(Failure::usage(format!("the store has no task {}", sanitize::line(id)))),
+        [] => return Err(Failure::usage(format!("the store has no task {}", console::line(id)))),
         more => {
-            return Err(Failure::usage(format!("{} tasks begin with {}", more.len(), sanitize::line(id))));
+            return Err(Failure::usage(format!("{} tasks begin with {}", more.len(), console::line(id))));
         }
     };
     if store.json {

@@ -11,7 +11,5 @@ pub(crate) mod answers;
 pub(crate) mod callbacks;
 pub mod consent;
 pub(crate) mod dispatch;
-pub(crate) mod errors;
 pub(crate) mod progress;
 pub(crate) mod questions;
-pub(crate) mod round;

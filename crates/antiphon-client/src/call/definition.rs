@@ -1,11 +1,11 @@
 //! A call: the part that is the same in every leg.
 
-use crate::{
-    cancel::CancelToken,
-    request::events::{OnProgress, ProgressEvent},
+use crate::request::{
+    deadline::CancelToken,
+    events::{OnProgress, ProgressEvent},
 };
 use antiphon_wire::{LogLevel, escaped, method};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de};
 use serde_json::{Map, Value, value::RawValue};
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
@@ -319,4 +319,14 @@ mod shared_text {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<RawValue>>, D::Error> {
         Ok(Option::<Box<RawValue>>::deserialize(from)?.map(Arc::from))
     }
+}
+
+/// Checks that a stored value was written in a format that can be read here: one of `0..=known`.
+pub(crate) fn must_be_known<E: de::Error>(version: u32, known: u32, what: &str) -> Result<(), E> {
+    if version <= known {
+        return Ok(());
+    }
+    Err(E::custom(format_args!(
+        "the {what} was written by a newer version of antiphon (format {version}); formats up to {known} can be read here"
+    )))
 }

@@ -1,18 +1,19 @@
-//! One leg: a request of a call, and its result.
+//! One leg: a request of a call, its result, and the deadline and the cancellation of the whole call.
 
 use crate::{
     cache::Key,
     call::{
-        definition::{Call, CallKind},
+        definition::{Call, CallKind, CallOptions},
+        error_kind::ClientErrorKind,
         outcome::{Final, Leg},
         pending::Outgoing,
-        task_form::TaskForm,
+        task_handle::TaskForm,
         url_required::round_of_urls,
     },
     lists::tools::ServerTools,
     request::{
+        core::{BodyWriter, Core, RequestSpec},
         fault::RequestFault,
-        spec::{BodyWriter, RequestSpec},
     },
 };
 use antiphon_wire::{
@@ -21,7 +22,11 @@ use antiphon_wire::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::sleep;
 
 /// The place of a leg in its call.
 #[derive(Clone, Copy)]
@@ -321,4 +326,27 @@ fn misplaced_ask(fault: &OutcomeFault, result: &RawValue) -> Option<(String, Str
     let (key, ask) = asks.into_iter().next()?;
     let method = ask.get("method").and_then(|method| method.as_str()).unwrap_or("no method").to_owned();
     Some((key, method))
+}
+
+/// Ends the work when the call is cancelled or takes too long. The work is dropped then, with its open callbacks.
+pub(crate) async fn within<T>(
+    core: &Core,
+    options: &CallOptions,
+    work: impl Future<Output = Result<T, ClientErrorKind>>,
+) -> Result<T, ClientErrorKind> {
+    let limit = options.call_timeout.or(core.bounds.call_timeout);
+    let cancelled = async {
+        match &options.cancel {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancelled => Err(ClientErrorKind::Cancelled),
+        outcome = work => outcome,
+        () = sleep(limit.unwrap_or_default()), if limit.is_some() => {
+            Err(ClientErrorKind::Deadline(limit.unwrap_or(Duration::MAX)))
+        }
+    }
 }

@@ -3,14 +3,12 @@
 //! The documentation of the crate draws the states of a call; `rounds` has the loop.
 
 pub(crate) mod definition;
+pub(crate) mod error_kind;
 pub(crate) mod errors;
-pub(crate) mod format;
 pub(crate) mod legs;
 pub(crate) mod outcome;
 pub(crate) mod pending;
 pub(crate) mod rounds;
 pub(crate) mod task;
-pub(crate) mod task_form;
 pub(crate) mod task_handle;
-pub(crate) mod time_limit;
 pub(crate) mod url_required;

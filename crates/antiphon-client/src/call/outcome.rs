@@ -1,6 +1,10 @@
 //! The outcomes of legs and calls.
 
-use crate::call::{definition::CallKind, pending::PendingCall, task_form::TaskForm, task_handle::TaskHandle};
+use crate::call::{
+    definition::CallKind,
+    pending::PendingCall,
+    task_handle::{TaskForm, TaskHandle},
+};
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, GetPromptResult, InputRequiredResult, Outcome, OutcomeFault,
     ReadResourceResult,

@@ -3,13 +3,10 @@
 use crate::{
     asks::{
         answers::{AnswerError, AnswerFault, checked, refuse_other_schemes},
-        round::AskRound,
+        dispatch::AskRound,
+        questions::ServerIdentity,
     },
-    call::{
-        definition::{Call, CallOptions},
-        format::must_be_known,
-    },
-    identity::ServerIdentity,
+    call::definition::{Call, CallOptions, must_be_known},
 };
 use antiphon_wire::{ElicitResult, InputRequests, InputResponses};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

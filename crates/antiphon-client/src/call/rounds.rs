@@ -2,22 +2,20 @@
 
 use crate::{
     asks::{
-        dispatch::{answer_round, must_be_declared},
-        errors::AskFault,
+        callbacks::AskFault,
+        dispatch::{AskRound, answer_round, must_be_declared},
         progress::AskProgress,
         questions::Origin,
-        round::AskRound,
     },
     call::{
         definition::Call,
-        errors::{ClientError, ClientErrorKind},
-        legs::{Legs, Position},
+        error_kind::ClientErrorKind,
+        errors::ClientError,
+        legs::{Legs, Position, within},
         outcome::{CallProgress, Final, Finished, Leg},
         pending::{NotReady, Outgoing, PendingCall},
         task::{end::cancel_after_error, run::TaskRun},
-        task_form::TaskForm,
-        task_handle::TaskHandle,
-        time_limit::within,
+        task_handle::{TaskForm, TaskHandle},
         url_required::{is_url_round, keep_consents, urls_finished},
     },
     lists::tools::ServerTools,

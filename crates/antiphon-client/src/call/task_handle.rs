@@ -1,9 +1,6 @@
 //! A task, as plain data.
 
-use crate::{
-    call::{format::must_be_known, task_form::TaskForm},
-    identity::ServerIdentity,
-};
+use crate::{asks::questions::ServerIdentity, call::definition::must_be_known};
 use antiphon_wire::{InputResponses, Task};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{
@@ -342,6 +339,22 @@ impl fmt::Debug for TaskHandle {
             .field("unsent", &self.unsent.0)
             .finish_non_exhaustive()
     }
+}
+
+/// The form in which a server speaks about a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskForm {
+    /// The extension `io.modelcontextprotocol/tasks` of 2026-07-28: `tasks/get` returns questions and result.
+    #[default]
+    Extension,
+    /// The experimental tasks of a session of 2025-11-25: `tasks/result` waits for the result, and the server sends its
+    /// questions meanwhile.
+    Session,
+    /// The draft before the extension: `tasks/result` returns the questions, and `tasks/input_response` answers them. Calls ask
+    /// for it with [`draft_tasks`](crate::ClientBuilder::draft_tasks).
+    Draft,
 }
 
 #[cfg(test)]

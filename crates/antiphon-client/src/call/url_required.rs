@@ -1,7 +1,7 @@
 //! Error `-32042` of legacy servers: URLs that must be finished before a request is sent again. It becomes a round of URLs.
 
 use crate::{
-    asks::round::AskRound,
+    asks::dispatch::AskRound,
     call::{outcome::Leg, pending::PendingCall},
     request::fault::RequestFault,
     session::{connection::Connection, legacy::Session},

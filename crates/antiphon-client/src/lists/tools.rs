@@ -2,7 +2,7 @@
 
 use crate::{
     cache::{Generation, Key},
-    lists::pages::{ListFault, ServerLists, Source},
+    lists::{ListFault, ServerLists, Source},
     request::fault::RequestFault,
 };
 #[cfg(feature = "schema")]

@@ -1,4 +1,4 @@
-//! The time limit of one request, and its extension by progress.
+//! The end of a request: its time limit, the extension of that by progress, and a handle that ends calls from outside.
 
 use antiphon_wire::pacing::stretched;
 use std::{
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     time::{Instant, sleep},
 };
 
@@ -101,5 +101,40 @@ impl RequestDeadline {
                 () = sleep(end - elapsed) => {}
             }
         }
+    }
+}
+
+/// Ends every call that has this token: the request under way is cancelled, open callbacks are dropped.
+///
+/// Clones are the same token. Dropping the future of a call does the same without a token.
+#[derive(Clone, Debug)]
+pub struct CancelToken(watch::Sender<bool>);
+
+impl CancelToken {
+    /// A token that is not cancelled yet.
+    pub fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    /// Cancels. A cancelled token stays cancelled.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Returns `true` once [`cancel`](Self::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until [`cancel`](Self::cancel) is called.
+    pub async fn cancelled(&self) {
+        // The wait fails only if every sender is dropped, and `self` is one.
+        let _ = self.0.subscribe().wait_for(|cancelled| *cancelled).await;
+    }
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        Self::new()
     }
 }

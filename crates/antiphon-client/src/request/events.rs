@@ -1,6 +1,6 @@
 //! The events of a request that is under way: progress and log messages.
 
-use crate::identity::ServerIdentity;
+use crate::asks::questions::ServerIdentity;
 use antiphon_wire::LogLevel;
 use serde_json::Value;
 use std::{fmt, sync::Arc};

@@ -1,7 +1,7 @@
 //! The reasons why one request has no result.
 
 use crate::{
-    asks::errors::AskFault,
+    asks::callbacks::AskFault,
     transport::{MAX_RETRY_AFTER, TransportError, TransportErrorKind as Kind},
 };
 use antiphon_wire::{

@@ -8,5 +8,3 @@ pub(crate) mod deadline;
 pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod notifications;
-pub(crate) mod random;
-pub(crate) mod spec;

@@ -2,10 +2,9 @@
 
 use crate::{
     request::{
-        core::Core,
+        core::{Core, RequestSpec},
         deadline::RequestDeadline,
         events::{EventContext, LogEvent, OnProgress, ProgressEvent},
-        spec::RequestSpec,
     },
     transport::IncomingNotification,
 };

@@ -12,13 +12,12 @@
 
 use crate::{
     request::{
+        core::{BodyWriter, RequestSpec},
         fault::RequestFault,
-        spec::{BodyWriter, RequestSpec},
     },
     session::{
-        connection::{Connection, EraState},
+        connection::{Connection, EraState, Mode},
         legacy::Session,
-        mode::Mode,
         verdict::{
             Verdict, discover, has_result_type, is_legacy_only, is_modern_error, is_other_version,
             is_session_refused, more_telling, tells_more, verdict,

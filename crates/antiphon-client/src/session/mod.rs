@@ -7,13 +7,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod detect;
-pub(crate) mod exchange;
-pub(crate) mod handshake;
 pub(crate) mod legacy;
-pub(crate) mod listeners;
-pub(crate) mod mode;
-pub(crate) mod notifications;
-pub(crate) mod open_asks;
 pub(crate) mod requests;
 pub(crate) mod server_asks;
 pub(crate) mod shared;

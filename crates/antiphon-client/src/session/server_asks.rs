@@ -4,9 +4,12 @@
 
 use crate::{
     asks::{
-        dispatch::answer_round, errors::AskFault, progress::AskProgress, questions::Origin, round::AskRound,
+        callbacks::AskFault,
+        dispatch::{AskRound, answer_round},
+        progress::AskProgress,
+        questions::Origin,
     },
-    session::{open_asks::ReceivedRequest, shared::Shared},
+    session::shared::{ReceivedRequest, Shared},
     transport::IncomingRequest,
 };
 use antiphon_wire::{

@@ -1,19 +1,22 @@
-//! The state that a session shares with its task and its open asks.
+//! The state that a session shares with its task: its open asks and its listeners.
 
 use crate::{
-    asks::questions::Origin,
-    identity::ServerIdentity,
+    asks::questions::{Origin, ServerIdentity},
     request::core::Core,
-    session::{listeners::Listeners, open_asks::OpenAsks},
-    transport::{IncomingRequest, SessionLink, TransportError, TransportErrorKind::Closed},
+    transport::{
+        IncomingNotification, IncomingRequest, SessionLink, TransportError, TransportErrorKind::Closed,
+    },
 };
-use antiphon_wire::{InitializeResult, ProtocolVersion, related_task_of};
+use antiphon_wire::{InitializeResult, ProtocolVersion, RequestId, related_task_of};
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
 
 /// The maximum time to send a notification or a response.
 pub(crate) const SEND_WITHIN: Duration = Duration::from_secs(30);
@@ -78,4 +81,143 @@ impl Shared {
         let late = || TransportError::new(Closed, "the server takes no messages");
         timeout(SEND_WITHIN, self.link.send(message)).await.unwrap_or_else(|_| Err(late()))
     }
+}
+
+/// The asks that are open in a session, of all its requests.
+#[derive(Default)]
+pub(crate) struct OpenAsks {
+    /// The number of open asks. While it is not zero, the deadlines of requests are paused.
+    pub(crate) count: watch::Sender<usize>,
+    cancels: Arc<Cancels>,
+}
+
+/// The cancellations of the server's requests, by their ids.
+type Cancels = Mutex<HashMap<RequestId, Arc<Notify>>>;
+
+impl OpenAsks {
+    /// The server cancelled this request.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        if let Some(open) = self.cancels.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+            open.notify_one();
+        }
+    }
+
+    /// Registers a request that has just arrived. From then on the server can cancel it, even before it is processed.
+    pub(crate) fn received(&self, request: IncomingRequest) -> ReceivedRequest {
+        let cancelled = Arc::<Notify>::default();
+        self.cancels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(request.id.clone(), Arc::clone(&cancelled));
+        ReceivedRequest { of: Arc::clone(&self.cancels), request, cancelled }
+    }
+
+    pub(crate) fn begin(&self) -> OpenAsk<'_> {
+        self.count.send_modify(|count| *count += 1);
+        OpenAsk(self)
+    }
+}
+
+/// A request of the server that waits, or is being answered.
+pub(crate) struct ReceivedRequest {
+    of: Arc<Cancels>,
+    pub(crate) request: IncomingRequest,
+    pub(crate) cancelled: Arc<Notify>,
+}
+
+impl Drop for ReceivedRequest {
+    fn drop(&mut self) {
+        let mut cancels = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        // The server may have used its id again.
+        if cancels.get(&self.request.id).is_some_and(|open| Arc::ptr_eq(open, &self.cancelled)) {
+            cancels.remove(&self.request.id);
+        }
+    }
+}
+
+/// A guard that counts as an open ask until it is dropped.
+pub(crate) struct OpenAsk<'a>(&'a OpenAsks);
+
+impl Drop for OpenAsk<'_> {
+    fn drop(&mut self) {
+        self.0.count.send_modify(|count| *count -= 1);
+    }
+}
+
+/// The maximum number of open URLs that are stored, and of finished ones.
+const MAX_URLS: usize = 1024;
+
+/// Receives the changes of lists and resources.
+pub(crate) trait Listener: Send + Sync {
+    /// A list or a resource changed.
+    fn on_change(&self, notification: &IncomingNotification);
+}
+
+/// The listeners of a session, its open URLs and its finished ones.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+    urls: watch::Sender<Urls>,
+}
+
+#[derive(Default)]
+struct Urls {
+    open: VecDeque<String>,
+    done: VecDeque<String>,
+}
+
+impl Listeners {
+    /// Passes a change to every listener that still exists.
+    pub(crate) fn notify(&self, change: &IncomingNotification) {
+        let listeners: Vec<Arc<dyn Listener>> = self.listeners().iter().filter_map(Weak::upgrade).collect();
+        listeners.iter().for_each(|listener| listener.on_change(change));
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Weak<dyn Listener>>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a listener, which receives changes as long as it exists.
+    pub(crate) fn add(&self, listener: Weak<dyn Listener>) {
+        let mut listeners = self.listeners();
+        listeners.retain(|listener| listener.strong_count() > 0);
+        listeners.push(listener);
+    }
+
+    /// Registers a URL that the server may report as finished.
+    pub(crate) fn expect_url(&self, id: String) {
+        self.urls.send_if_modified(|urls| {
+            urls.done.retain(|done| *done != id);
+            if !urls.open.contains(&id) {
+                remember(&mut urls.open, id);
+            }
+            false
+        });
+    }
+
+    /// Marks a URL as finished. Returns `false` if it is not open.
+    ///
+    /// > Clients: **MUST** ignore notifications referencing unknown or already-completed IDs.
+    pub(crate) fn finish_url(&self, id: &str) -> bool {
+        self.urls.send_if_modified(|urls| {
+            let Some(at) = urls.open.iter().position(|open| open == id) else { return false };
+            if let Some(id) = urls.open.remove(at) {
+                remember(&mut urls.done, id);
+            }
+            true
+        })
+    }
+
+    /// Waits until the server reports this URL as finished.
+    pub(crate) async fn url_finished(&self, id: &str) {
+        // The wait fails only if the sender is dropped, and `self` holds the sender.
+        let _ = self.urls.subscribe().wait_for(|urls| urls.done.iter().any(|done| done == id)).await;
+    }
+}
+
+fn remember(urls: &mut VecDeque<String>, id: String) {
+    if urls.len() == MAX_URLS {
+        urls.pop_front();
+    }
+    urls.push_back(id);
 }

@@ -12,7 +12,7 @@
 //! acknowledged, and no task goes without reports meanwhile.
 
 use crate::{
-    request::{fault::RequestFault, random::random},
+    request::{core::random, fault::RequestFault},
     session::{
         connection::Connection,
         task_watch::{TaskWatch, TaskWatches},

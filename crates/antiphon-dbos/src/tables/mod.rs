@@ -5,20 +5,23 @@
 mod requests;
 mod runs;
 mod statements;
-mod upkeep;
 
+pub(crate) use self::{
+    requests::Creation,
+    runs::{Shows, Turn},
+};
+
+use crate::{
+    options::DbosOptions,
+    recorded::{from_hex, hex},
+};
+use antiphon_store::{StoreError, StoreErrorKind, TaskKey, Written};
+use sqlx::{
+    AssertSqlSafe, PgPool, Postgres,
+    postgres::{PgArguments, PgConnectOptions, PgPoolOptions},
+    query::Query,
+};
 use std::time::Duration;
-
-use antiphon_store::{StoreError, TaskKey};
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgPoolOptions};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgPool, Postgres};
-
-pub(crate) use self::requests::Creation;
-pub(crate) use self::runs::{Shows, Turn};
-use crate::error::{of_read, of_write};
-use crate::options::DbosOptions;
-use crate::recorded::{from_hex, hex};
 
 /// The time limit of one statement, and of the wait for a connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -96,4 +99,40 @@ fn key_of(bytes: Vec<u8>) -> Result<TaskKey, sqlx::Error> {
 /// Returns a number for a column of the database.
 fn column(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
+}
+
+/// Returns the error of an operation that only reads.
+pub(crate) fn of_read(operation: &'static str, error: sqlx::Error) -> StoreError {
+    StoreError::read(kind(&error), operation, error)
+}
+
+/// Returns the error of an operation that writes.
+pub(crate) fn of_write(operation: &'static str, error: sqlx::Error) -> StoreError {
+    let written = match &error {
+        // The statement was rolled back, or was not sent.
+        sqlx::Error::Database(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => Written::No,
+        _ => Written::Unknown,
+    };
+    StoreError::new(kind(&error), written, operation, error)
+}
+
+/// Returns the error of a limit that is reached.
+pub(crate) fn full(operation: &'static str, what: &str, limit: usize) -> StoreError {
+    StoreError::read(StoreErrorKind::Full, operation, format!("{what}: the maximum is {limit}"))
+}
+
+fn kind(error: &sqlx::Error) -> StoreErrorKind {
+    match error {
+        sqlx::Error::Configuration(_) => StoreErrorKind::Invalid,
+        sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => StoreErrorKind::Unreachable,
+        sqlx::Error::PoolTimedOut => StoreErrorKind::Timeout,
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreErrorKind::Corrupt,
+        sqlx::Error::Database(fault) => match fault.code().as_deref().map(|code| code.split_at(2).0) {
+            // Connections, resources, the operator, conflicts between transactions.
+            Some("08" | "40" | "53" | "57") => StoreErrorKind::Unreachable,
+            Some("28" | "3D" | "42") => StoreErrorKind::Invalid,
+            _ => StoreErrorKind::Other,
+        },
+        _ => StoreErrorKind::Other,
+    }
 }

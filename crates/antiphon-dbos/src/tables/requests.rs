@@ -1,16 +1,13 @@
 //! The operations of requests.
 
-use std::time::Duration;
-
+use super::{Tables, column, key_of, statements, workflow_id};
+use crate::tables::{full, of_read, of_write};
 use antiphon_store::{
     NewTask, Owner, StoreError, TaskCreated, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent, TaskState,
     TaskSummary,
 };
-use sqlx::Row as _;
-use sqlx::postgres::PgRow;
-
-use super::{Tables, column, key_of, statements, workflow_id};
-use crate::error::{full, of_read, of_write};
+use sqlx::{Row as _, postgres::PgRow};
+use std::time::Duration;
 
 /// The result of a creation.
 pub(crate) enum Creation {

@@ -4,14 +4,11 @@
 //! service on loopback, so that several replicas can share one: the environment variable `ANTIPHON_DEMO_BACKEND` has
 //! its address. Without the variable, a server starts a backend in its own process at the first operation.
 
-mod operation;
-mod payment_page;
 mod records;
 mod service;
 
-pub(crate) use payment_page::ASK_KEY as PAYMENT_ASK_KEY;
-
-pub use operation::{EffectCounts, Operation};
+pub use records::{EffectCounts, Operation};
+pub(crate) use service::ASK_KEY as PAYMENT_ASK_KEY;
 pub use service::{ComputeHook, serve};
 
 use antiphon::{Error, Result, server::Server};

@@ -1,15 +1,16 @@
 //! The model of a marked function, read from its signature and its attributes.
 
 use super::{
-    argument::Argument, call_settings::call_settings, kind::Kind, settings::Settings, template::Template,
+    argument::Argument,
+    call_settings::call_settings,
+    kind::{Kind, Template},
+    settings::Settings,
 };
 use crate::{
-    errors::Errors,
+    errors::{Errors, UniqueNames, plain},
     form::attributes::doc_comment,
-    names::{UniqueNames, plain},
     resolver::ResolvedParam,
-    signature::{check_ctx, read_output, state_of},
-    types::{is_str, last, name_behind, ungrouped},
+    signature::{check_ctx, is_str, last, name_behind, read_output, state_of, ungrouped},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};

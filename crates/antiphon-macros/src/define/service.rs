@@ -1,20 +1,20 @@
-//! `#[server]`: an impl whose marked methods are tools, prompts and resources of a server.
+//! The marks on an impl (`#[server]`) and on a function outside of one, and their replacement after an error.
 
 use super::{
     expand::{definition, definition_type},
-    fallback,
     function::{Context, Function},
     kind::Kind,
 };
-use crate::{errors::Errors, names::UniqueNames};
+use crate::errors::{Errors, UniqueNames};
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens as _, quote, quote_spanned};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::{
-    Attribute, Error, ImplItem, ImplItemFn, ItemImpl, Meta, Result, parse_quote, spanned::Spanned as _,
+    Attribute, Error, FnArg, ImplItem, ImplItemFn, ItemFn, ItemImpl, Meta, Pat, Result, Signature, Token,
+    Visibility, parse_quote, spanned::Spanned as _,
 };
 
 /// Returns the impl without its marks, and the impl of `Service`.
-pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand_service(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
     if let Some(token) = attribute.into_iter().next() {
         return Err(Error::new(token.span(), "`#[server]` takes no settings: they belong to the methods"));
     }
@@ -49,7 +49,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         "the impl has no marked method: mark methods with `#[tool]`, `#[prompt]` or `#[resource(\"..\")]`";
     let some = if offers.is_empty() { Err(Error::new(item.self_ty.span(), nothing)) } else { Ok(()) };
     if let Err(fault) = errors.done().and(some) {
-        return Ok(fallback::service(&item, &fault));
+        return Ok(service_with_error(&item, &fault));
     }
     let self_ty = &item.self_ty;
     let mut generics = item.generics.clone();
@@ -143,5 +143,154 @@ impl Mark {
             #offer;
         } };
         Ok((function, offer))
+    }
+}
+
+/// Returns the function. Its future has the definition as a type parameter.
+pub(crate) fn expand_function(kind: Kind, attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let place = Error::new_spanned(
+        item.clone().into_iter().next(),
+        format!(
+            "`#[{}]` must be above an `async fn`, or above a method in an impl with `#[server]`",
+            kind.name()
+        ),
+    );
+    let mut item: ItemFn = syn::parse2(item).map_err(|_| place)?;
+    let function = match Function::read(kind, Context::Free, attribute, &item.attrs, &mut item.sig) {
+        Ok(function) => function,
+        Err(fault) => return Ok(function_with_error(kind, &item, &fault)),
+    };
+    let ident = &function.ident;
+    let definition = definition(&function, &quote! { #ident }, None);
+    let (define, made) = (kind.define(), definition_type(kind));
+    let (outer, passed) = outer(&item.sig, &function);
+    let ItemFn { attrs, vis, sig, block, .. } = &item;
+    let (outside, inside): (Vec<_>, Vec<_>) = (
+        attrs.iter().filter(|attr| stays_outside(attr)).collect(),
+        attrs.iter().filter(|attr| goes_inside(attr)).collect(),
+    );
+    Ok(quote_spanned! { Span::mixed_site() =>
+        #(#outside)*
+        #[allow(clippy::too_many_arguments)]
+        #vis #outer {
+            #(#inside)*
+            #[allow(clippy::too_many_arguments)]
+            #sig #block
+
+            struct __Definition;
+            #[automatically_derived]
+            impl ::antiphon::__expanded::#define for __Definition {
+                fn define(
+                    states: &::antiphon::__expanded::States,
+                ) -> ::core::result::Result<#made, ::antiphon::__expanded::BuildError> #definition
+            }
+            ::antiphon::__expanded::tagged::<__Definition, _>(#ident(#(#passed),*))
+        }
+    })
+}
+
+/// Returns the signature of the outer function, and the names of its parameters, which it passes to the inner function.
+fn outer(sig: &Signature, function: &Function) -> (Signature, Vec<Ident>) {
+    let mut outer = sig.clone();
+    outer.asyncness = None;
+    let mut passed = Vec::new();
+    for (place, input) in outer.inputs.iter_mut().enumerate() {
+        let FnArg::Typed(typed) = input else { continue };
+        typed.attrs.clear();
+        let name = match &*typed.pat {
+            // In the inner function, the name of the function means the function.
+            Pat::Ident(pat) if pat.ident != function.ident => {
+                // The hygiene keeps a parameter from hiding a resolver of the same name.
+                let mut name = pat.ident.clone();
+                name.set_span(Span::mixed_site().located_at(name.span()));
+                name
+            }
+            _ => format_ident!("parameter_{place}"),
+        };
+        *typed.pat = parse_quote!(#name);
+        passed.push(name);
+    }
+    // The span selects this crate's edition, so the return type captures every lifetime, also in edition 2021.
+    let span = Span::mixed_site().located_at(function.ident.span());
+    let (future, output) = (function.kind.future(), &function.output);
+    let arrow = Token![->](span);
+    let returned = quote_spanned! { span => impl ::antiphon::__expanded::#future<Output = #output> };
+    outer.output = parse_quote!(#arrow #returned);
+    (outer, passed)
+}
+
+/// Returns `true` for an attribute that belongs to the outer function.
+fn stays_outside(attr: &Attribute) -> bool {
+    ["doc", "deprecated", "must_use", "allow"].iter().any(|name| attr.path().is_ident(name))
+}
+
+/// Returns `true` for an attribute that belongs to the inner function.
+fn goes_inside(attr: &Attribute) -> bool {
+    !["doc", "deprecated", "must_use"].iter().any(|name| attr.path().is_ident(name))
+}
+
+// The replacement of a function or an impl with an error, so that the compiler reports only that error.
+//
+// Without a replacement, every use of the function would be an error too, and the items in its body would be unused.
+// An editor can also still analyse the body.
+
+/// Returns the error, and a function of the same name without a definition. The function contains the written function
+/// without the attributes of its parameters, which were already removed.
+fn function_with_error(kind: Kind, item: &ItemFn, fault: &Error) -> TokenStream {
+    let (own, complaint) = (Span::mixed_site(), fault.to_compile_error());
+    if item.sig.inputs.iter().any(|input| matches!(input, FnArg::Receiver(_))) {
+        return quote_spanned! { own => #complaint #[allow(unused)] #item };
+    }
+    let mut written = item.clone();
+    written.vis = Visibility::Inherited;
+    // The error already says that `async` is missing.
+    written.sig.asyncness.get_or_insert_with(|| syn::Token![async](item.sig.span()));
+    let (vis, ident) = (&item.vis, &item.sig.ident);
+    let (future, define, made) = (kind.future(), kind.define(), definition_type(kind));
+    quote_spanned! { own =>
+        #complaint
+        #[allow(unused)]
+        #vis fn #ident() -> impl ::antiphon::__expanded::#future<Output = ()> {
+            #[allow(unused, clippy::all)]
+            #written
+
+            struct __Definition;
+            impl ::antiphon::__expanded::#define for __Definition {
+                fn define(
+                    _: &::antiphon::__expanded::States,
+                ) -> ::core::result::Result<#made, ::antiphon::__expanded::BuildError> {
+                    ::core::unreachable!()
+                }
+            }
+            ::antiphon::__expanded::tagged::<__Definition, _>(async {})
+        }
+    }
+}
+
+/// Returns the error, and the impl without its marks for a type that offers nothing.
+fn service_with_error(item: &ItemImpl, fault: &Error) -> TokenStream {
+    let complaint = fault.to_compile_error();
+    let self_ty = &item.self_ty;
+    let mut generics = item.generics.clone();
+    generics
+        .make_where_clause()
+        .predicates
+        .push(syn::parse_quote!(Self: ::core::marker::Send + ::core::marker::Sync + 'static));
+    let (generics, _, bounds) = generics.split_for_impl();
+    quote_spanned! { Span::mixed_site() =>
+        #complaint
+        #[allow(unused)]
+        #item
+
+        #[automatically_derived]
+        impl #generics ::antiphon::__expanded::Service for #self_ty #bounds {
+            fn offer(
+                self: ::std::sync::Arc<Self>,
+                _: &::antiphon::__expanded::States,
+                _: &mut ::antiphon::__expanded::Offered,
+            ) -> ::core::result::Result<(), ::antiphon::__expanded::BuildError> {
+                ::core::unreachable!()
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     serde_names::{FieldAttributes, TypeAttributes},
     shape::Shape,
 };
-use crate::names::plain;
+use crate::errors::plain;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Error, Result};

@@ -1,23 +1,18 @@
 //! `#[derive(Form)]`.
 
 pub(crate) mod attributes;
-mod casing;
-mod choice;
 mod field;
 mod field_kind;
-mod format;
 mod secret;
 mod serde_names;
 mod shape;
 
-use crate::{
-    errors::Errors,
-    names::{UniqueNames, plain},
-};
-use proc_macro2::TokenStream;
+use crate::errors::{Errors, UniqueNames, plain};
+use attributes::Attributes;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use serde_names::TypeAttributes;
-use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, Result, spanned::Spanned as _};
+use serde_names::{FieldAttributes, TypeAttributes};
+use syn::{Data, DataEnum, DeriveInput, Error, Fields, FieldsNamed, Result, Variant, spanned::Spanned as _};
 
 /// Returns the impl of `Form` for a struct, or of `FormChoice` for an enum.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
@@ -26,7 +21,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     if !generics.params.is_empty() {
         return Err(Error::new(generics.span(), "a form cannot have type parameters or lifetimes"));
     }
-    attributes::Attributes::read(&input.attrs)?.reject_unknown(&[], "a type")?;
+    Attributes::read(&input.attrs)?.reject_unknown(&[], "a type")?;
     let names = TypeAttributes::of_type(&input.attrs)?;
     match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -36,7 +31,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
                 "the fields of a form must have names: `struct Place { region: String }`",
             )),
         },
-        Data::Enum(data) => choice::expand(&input.ident, data, &names),
+        Data::Enum(data) => choices(&input.ident, data, &names),
         Data::Union(_) => {
             Err(Error::new(input.ident.span(), "a form must be a struct or an enum without data"))
         }
@@ -59,7 +54,7 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
     }
     errors.done()?;
     let ident = &input.ident;
-    let key = casing::Casing::Snake.variant(&plain(ident));
+    let key = serde_names::Casing::Snake.variant(&plain(ident));
     Ok(quote! {
         #[automatically_derived]
         impl ::antiphon::Form for #ident {
@@ -76,4 +71,52 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
         }
         #(#checks)*
     })
+}
+
+/// Returns the impl of `FormChoice` for an enum.
+fn choices(ident: &Ident, data: &DataEnum, names: &TypeAttributes) -> Result<TokenStream> {
+    let mut errors = Errors::default();
+    let mut seen = UniqueNames::new("choice");
+    let mut choices = Vec::new();
+    for variant in &data.variants {
+        let Some((value, title)) = errors.note(read(variant, names)).flatten() else { continue };
+        errors.note(seen.add(&value, variant.ident.span()));
+        let title = match title {
+            Some(title) => quote! { ::core::option::Option::Some(#title) },
+            None => quote! { ::core::option::Option::None },
+        };
+        choices.push(quote! { (#value, #title) });
+    }
+    errors.done()?;
+    if choices.is_empty() {
+        return Err(Error::new(
+            ident.span(),
+            "the form has no choices: the enum has no variant that serde reads",
+        ));
+    }
+    Ok(quote! {
+        #[automatically_derived]
+        impl ::antiphon::FormChoice for #ident {
+            const CHOICES: &'static [(&'static str, ::core::option::Option<&'static str>)] = &[#(#choices),*];
+        }
+    })
+}
+
+/// Returns the value and the title of a choice, or `None` if serde never reads the variant.
+fn read(variant: &Variant, names: &TypeAttributes) -> Result<Option<(String, Option<String>)>> {
+    let own = FieldAttributes::read(&variant.attrs)?;
+    let mut attributes = Attributes::read(&variant.attrs)?;
+    if own.skipped {
+        attributes.reject_unknown(&[], "a variant that serde skips")?;
+        return Ok(None);
+    }
+    if !matches!(variant.fields, Fields::Unit) {
+        return Err(Error::new(
+            variant.ident.span(),
+            "a choice cannot hold data: ask for the choice first, and for its data in a second question",
+        ));
+    }
+    attributes.reject_unknown(&["title"], "a variant")?;
+    let title = attributes.text("title")?.map(|(title, _)| title);
+    Ok(Some((names.variant(&own, &variant.ident), title)))
 }

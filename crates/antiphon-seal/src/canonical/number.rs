@@ -1,10 +1,7 @@
 //! Numbers: the exact decimal value as sign, digits without outer zeros, and exponent.
 
-use std::io::Write as _;
-use std::ops::Range;
-
-use super::fault::TextFault;
-use super::pass::Pass;
+use super::pass::{Pass, TextFault};
+use std::{io::Write as _, ops::Range};
 
 /// A number's parts, as they lie in the text.
 struct Parts {

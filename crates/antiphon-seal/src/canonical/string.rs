@@ -1,9 +1,7 @@
 //! Strings: unescaping, and comparison of names without unescaping them first.
 
+use super::pass::{Pass, TextFault};
 use std::cmp::Ordering;
-
-use super::fault::TextFault;
-use super::pass::Pass;
 
 impl Pass<'_> {
     /// Takes the string whose opening quote is the next byte.

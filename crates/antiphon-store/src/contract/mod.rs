@@ -44,32 +44,22 @@
 //! [`check_task_engine`] checks an engine of tasks, in real time or in the paused time of tokio.
 //! `check_tasks` expects fewer than 10,000 tasks in the store, and no other program that creates or ends tasks meanwhile.
 
-mod blobs;
 mod claims;
-mod clocks;
 mod crashes;
 mod engines;
 mod expiry;
-mod faults;
-mod faulty;
-mod fences;
 mod races;
 mod random;
 mod subject;
 mod tasks;
 
-pub use blobs::check_blobs;
-pub use claims::check_claims;
-pub use clocks::check_clock_jumps;
-pub use crashes::check_crashes;
+pub use claims::{check_claims, check_fences};
+pub use crashes::{FaultyStore, StoreFault, check_crashes, check_store_errors};
 pub use engines::check_task_engine;
-pub use expiry::check_expiry;
-pub use faults::check_store_errors;
-pub use faulty::{FaultyStore, StoreFault};
-pub use fences::check_fences;
+pub use expiry::{check_clock_jumps, check_expiry};
 pub use races::check_races;
 pub use random::check_random_orders;
-pub use subject::Subject;
+pub use subject::{Subject, check_blobs};
 pub use tasks::{TaskSubject, check_random_tasks, check_tasks};
 
 /// Runs every check, and 50 random orders of 40 operations.

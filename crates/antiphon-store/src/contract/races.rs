@@ -1,12 +1,12 @@
 //! Many runners at once, through both handles: one of them wins.
 
-use futures_util::future::{join, join_all};
-
 use super::subject::{KEEP, LEASE, Subject, outcome_of, request};
-use crate::claim::Claim;
-use crate::error::StoreErrorKind;
-use crate::key::Owner;
-use crate::step::{Appended, StepRecord};
+use crate::{
+    claim::{Claim, Owner},
+    error::StoreErrorKind,
+    step::{Appended, StepRecord},
+};
+use futures_util::future::{join, join_all};
 
 const RUNNERS: u8 = 24;
 

@@ -1,15 +1,15 @@
 //! Random orders of operations of two runners, compared with the memory store reply by reply.
 
-use std::ops::Range;
-use std::time::Duration;
-
 use super::subject::{Subject, outcome_of, request};
-use crate::claim::{Claim, Fence, Predecessor};
-use crate::clock::StoreClock;
-use crate::error::StoreErrorKind;
-use crate::memory::MemoryStore;
-use crate::step::{Appended, StepRecord};
-use crate::store::CallStore;
+use crate::{
+    claim::{Claim, Fence, Predecessor},
+    clock::StoreClock,
+    error::StoreErrorKind,
+    memory::MemoryStore,
+    step::{Appended, StepRecord},
+    store::CallStore,
+};
+use std::{ops::Range, time::Duration};
 
 /// An operation of a random order.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ type Fences = Option<(Fence, Fence)>;
 
 async fn run(
     store: &dyn CallStore,
-    call: crate::key::CallKey,
+    call: crate::claim::CallKey,
     operation: &Operation,
     fence: Option<&Fence>,
 ) -> (Reply, Option<Fence>) {

@@ -1,11 +1,15 @@
 //! The tasks that this process runs now.
 
-use crate::{LegControl, TaskKey};
+use crate::{LegControl, TaskKey, TaskListener, TaskProgram, TaskStore};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 /// The tasks that this process runs now.
 pub(super) struct ActiveTasks {
@@ -105,5 +109,28 @@ impl ActiveTask {
 
     fn state(&self) -> MutexGuard<'_, ActiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn TaskStore>,
+    pub(super) lease: Duration,
+    pub(super) active: ActiveTasks,
+    /// The places of the tasks that run at once.
+    pub(super) places: Semaphore,
+    pub(super) program: OnceLock<Weak<dyn TaskProgram>>,
+    pub(super) listeners: RwLock<Vec<TaskListener>>,
+    pub(super) is_draining: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
+    }
+
+    /// Reports that a task has changed, or perhaps any of them.
+    pub(super) fn changed(&self, task: Option<TaskKey>) {
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().for_each(|listener| listener(task));
     }
 }

@@ -1,33 +1,32 @@
 //! The store in the memory of one process: bounded, and gone with the process.
 
-mod limits;
 mod table;
 mod tasks;
-mod usage;
 
-use std::future::ready;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+pub use self::{table::MemoryLimits, tasks::MemoryTasks};
 
+use self::table::Table;
+use crate::{
+    blob::BlobDigest,
+    check,
+    claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
+    clock::{Micros, StoreClock},
+    error::{StoreError, StoreErrorKind},
+    identity::StoreIdentity,
+    row::{Operation, Reply},
+    step::{Appended, StepRecord},
+    store::{CallStore, StoreFuture, StoreReach, Swept},
+    task::TaskStore,
+};
 #[cfg(antiphon_loom)]
 use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(antiphon_loom))]
 use std::sync::{Mutex, MutexGuard};
-
-pub use self::limits::MemoryLimits;
-use self::table::Table;
-pub use self::tasks::MemoryTasks;
-use crate::blob::BlobDigest;
-use crate::check;
-use crate::claim::{Claim, ClaimRequest, Fence};
-use crate::clock::{Micros, StoreClock};
-use crate::error::{StoreError, StoreErrorKind};
-use crate::identity::StoreIdentity;
-use crate::key::{CallKey, Owner};
-use crate::row::{Operation, Reply};
-use crate::step::{Appended, StepRecord};
-use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
-use crate::task::TaskStore;
+use std::{
+    future::ready,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 /// A store in the memory of one process.
 ///

@@ -1,17 +1,15 @@
 //! The rows of a memory store, in the order in which they expire.
 
+use crate::{
+    blob::BlobDigest,
+    claim::{CallKey, Claim, Owner},
+    clock::Micros,
+    error::{StoreError, StoreErrorKind},
+    row::{Change, Mark, Operation, Phase, Reply, Row, transition},
+    step::{StepEvent, StepRecord},
+    store::Swept,
+};
 use std::collections::{BTreeSet, HashMap};
-
-use super::limits::MemoryLimits;
-use super::usage::Usage;
-use crate::blob::BlobDigest;
-use crate::claim::Claim;
-use crate::clock::Micros;
-use crate::error::StoreError;
-use crate::key::{CallKey, Owner};
-use crate::row::{Change, Mark, Operation, Phase, Reply, Row, transition};
-use crate::step::{StepEvent, StepRecord};
-use crate::store::Swept;
 
 /// The bytes that a row or a blob costs besides its values.
 const ROW_BYTES: usize = 512;
@@ -241,5 +239,116 @@ impl Table {
         self.expiry.remove(&(entry.keep_until, Name::Blob(digest)));
         self.usage.remove(entry.owner, 1, entry.cost());
         Some(entry)
+    }
+}
+
+/// The rows and bytes in use, in all and for each owner.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    all: Amount,
+    owners: HashMap<Owner, Amount>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Amount {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Usage {
+    /// Checks that this owner may add so many rows and bytes.
+    pub(super) fn check(
+        &self,
+        limits: &MemoryLimits,
+        operation: &'static str,
+        owner: Owner,
+        rows: usize,
+        bytes: usize,
+    ) -> Result<(), StoreError> {
+        let own = self.owners.get(&owner).copied().unwrap_or_default();
+        let over = |used: Amount, max_rows, max_bytes| {
+            used.rows.saturating_add(rows) > max_rows || used.bytes.saturating_add(bytes) > max_bytes
+        };
+        let cause = if over(own, limits.rows_per_owner, limits.bytes_per_owner) {
+            "this owner's limit of the memory store is reached"
+        } else if over(self.all, limits.rows, limits.bytes) {
+            "the limit of the memory store is reached"
+        } else {
+            return Ok(());
+        };
+        Err(StoreError::read(StoreErrorKind::Full, operation, cause))
+    }
+
+    pub(super) fn add(&mut self, owner: Owner, rows: usize, bytes: usize) {
+        for amount in [&mut self.all, self.owners.entry(owner).or_default()] {
+            amount.rows += rows;
+            amount.bytes += bytes;
+        }
+    }
+
+    pub(super) fn remove(&mut self, owner: Owner, rows: usize, bytes: usize) {
+        self.all.rows -= rows;
+        self.all.bytes -= bytes;
+        if let Some(own) = self.owners.get_mut(&owner) {
+            own.rows -= rows;
+            own.bytes -= bytes;
+            if *own == Amount::default() {
+                self.owners.remove(&owner);
+            }
+        }
+    }
+
+    /// Returns all rows, all bytes, and the number of owners.
+    pub(super) fn totals(&self) -> (usize, usize, usize) {
+        (self.all.rows, self.all.bytes, self.owners.len())
+    }
+}
+
+/// The limits of a [`MemoryStore`](super::MemoryStore).
+///
+/// A claim, a record that a step starts, and a new blob are refused as [`Full`](crate::StoreErrorKind::Full) when a limit is
+/// reached. The end of a step and an outcome are never refused, since the effect has happened: the store may exceed its limit
+/// of bytes by the outcomes of the legs that run.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryLimits {
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
+    pub(super) rows_per_owner: usize,
+    pub(super) bytes_per_owner: usize,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self { rows: 100_000, bytes: 256 << 20, rows_per_owner: 1_000, bytes_per_owner: 16 << 20 }
+    }
+}
+
+impl MemoryLimits {
+    /// Sets the maximum number of calls and blobs; 100,000 by default.
+    #[must_use]
+    pub fn rows(mut self, rows: usize) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// Sets the maximum number of bytes of all calls and blobs; 256 MiB by default.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Sets the maximum number of calls and blobs of one owner; 1,000 by default.
+    #[must_use]
+    pub fn rows_per_owner(mut self, rows: usize) -> Self {
+        self.rows_per_owner = rows;
+        self
+    }
+
+    /// Sets the maximum number of bytes of one owner; 16 MiB by default.
+    #[must_use]
+    pub fn bytes_per_owner(mut self, bytes: usize) -> Self {
+        self.bytes_per_owner = bytes;
+        self
     }
 }

@@ -1,20 +1,23 @@
 //! The store of tasks in the memory of one process.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::future::ready;
-use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use crate::check;
-use crate::clock::{Micros, StoreClock};
-use crate::error::StoreError;
-use crate::key::{Owner, RunnerId};
-use crate::store::{StoreFuture, StoreReach};
-use crate::task::state::{Claimed, RowState};
-use crate::task::{
-    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent,
-    TaskStore, TaskSummary, TaskUpdate,
+use crate::{
+    check,
+    claim::{Owner, RunnerId},
+    clock::{Micros, StoreClock},
+    error::StoreError,
+    store::{StoreFuture, StoreReach},
+    task::{
+        NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskRow, TaskSent,
+        TaskStore, TaskSummary, TaskUpdate,
+        state::{Claimed, RowState},
+    },
+};
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    future::ready,
+    ops::Bound,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 /// The default limit of the bytes of one owner.

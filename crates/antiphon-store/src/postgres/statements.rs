@@ -1,8 +1,10 @@
-//! The statements, with the names of the tables filled in once.
+//! The options of a PostgreSQL store, and its statements, with the names of the tables filled in once.
 
+use crate::{
+    clock::StoreClock,
+    error::{StoreError, StoreErrorKind},
+};
 use std::time::Duration;
-
-use super::names::Names;
 
 /// The tables and functions of each version.
 pub(super) const MIGRATIONS: [&str; 1] = [include_str!("schema_1.sql")];
@@ -123,6 +125,160 @@ impl Statements {
             sweep_blobs: names.fill(SWEEP_BLOBS),
             begin: BEGIN.replace("{timeout}", &timeout.as_millis().max(1).to_string()),
             append_in_transaction: names.fill(APPEND_IN_TRANSACTION),
+        }
+    }
+}
+
+/// The maximum length of the schema's name and of the prefix: PostgreSQL cuts names to 63 bytes.
+const MAX_NAME: usize = 40;
+
+/// The schema and the prefix, checked: lowercase letters, digits and underscores.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    schema: String,
+    prefix: String,
+}
+
+impl Names {
+    pub(super) fn new(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let plain = |name: &str| {
+            name.len() <= MAX_NAME
+                && !name.starts_with(|first: char| first.is_ascii_digit())
+                && name.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_')
+        };
+        for (what, name, may_be_empty) in
+            [("schema", &options.schema, false), ("table prefix", &options.table_prefix, true)]
+        {
+            if !plain(name) || (name.is_empty() && !may_be_empty) {
+                let text = format!(
+                    "the {what} {name:?} has other characters than a-z, 0-9 and _, begins with a digit, or is longer than {MAX_NAME}"
+                );
+                return Err(StoreError::read(StoreErrorKind::Invalid, "connect", text));
+            }
+        }
+        Ok(Self { schema: options.schema.clone(), prefix: options.table_prefix.clone() })
+    }
+
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Returns the name of the table of migrations.
+    pub(super) fn migrations(&self) -> String {
+        self.fill("{migrations}")
+    }
+
+    /// Returns a statement with the names in the places of `{name}`. The names are checked, so quotes are enough.
+    pub(super) fn fill(&self, statement: &str) -> String {
+        const NAMES: [&str; 10] =
+            ["migrations", "calls", "steps", "blobs", "now", "claim", "renew", "append", "commit", "release"];
+        let mut filled = statement.replace("{schema}", &format!("\"{}\"", self.schema));
+        for name in NAMES {
+            let qualified = format!("\"{}\".\"{}{name}\"", self.schema, self.prefix);
+            filled = filled.replace(&format!("{{{name}}}"), &qualified);
+            let function = format!("\"{}\".\"{}{name}_v1\"", self.schema, self.prefix);
+            filled = filled.replace(&format!("{{{name}()}}"), &function);
+            filled = filled.replace(&format!("{{{name}:}}"), &format!("\"{}{name}\"", self.prefix));
+        }
+        filled
+    }
+}
+
+/// The options of a [`PostgresStore`](super::PostgresStore).
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    pub(super) schema: String,
+    pub(super) table_prefix: String,
+    pub(super) timeout: Duration,
+    pub(super) connections: usize,
+    pub(super) migrate: bool,
+    pub(super) root_certificates: Option<Vec<u8>>,
+    /// A clock of a test, in the place of the database's.
+    pub(super) test_clock: Option<StoreClock>,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            schema: "antiphon".to_owned(),
+            table_prefix: String::new(),
+            timeout: Duration::from_secs(5),
+            connections: 16,
+            migrate: true,
+            root_certificates: None,
+            test_clock: None,
+        }
+    }
+}
+
+impl PostgresOptions {
+    /// Sets the schema of the tables and functions; `antiphon` by default. A missing schema is created, if the role may do that.
+    #[must_use]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// Sets the beginning of the names of tables and functions, for a schema that others use too; empty by default.
+    #[must_use]
+    pub fn table_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.table_prefix = prefix.into();
+        self
+    }
+
+    /// Sets the maximum time of one operation, the wait for a connection included; 5 seconds by default. The database gets the
+    /// same limit for each statement (`statement_timeout`).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the maximum number of connections; 16 by default. An operation has a connection for one statement only.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// Sets whether missing tables and functions are created; true by default. Otherwise their version is only checked, and the
+    /// role needs no rights but those on the tables and functions.
+    #[must_use]
+    pub fn migrate(mut self, migrate: bool) -> Self {
+        self.migrate = migrate;
+        self
+    }
+
+    /// Sets the certificate authorities, as PEM, in the place of the system's.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificates = Some(pem.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_and_filled() {
+        let names = |schema: &str, prefix: &str| {
+            Names::new(&PostgresOptions::default().schema(schema).table_prefix(prefix))
+                .map_err(|error| error.kind())
+        };
+        assert_eq!(
+            names("mine", "mcp_").unwrap().fill("{claim()} {calls}"),
+            r#""mine"."mcp_claim_v1" "mine"."mcp_calls""#
+        );
+        for (schema, prefix) in
+            [("", ""), ("a\"b", ""), ("A", ""), ("1a", ""), ("a", "x;"), ("a", "2"), (&"a".repeat(41), "")]
+        {
+            assert_eq!(
+                names(schema, prefix).map(drop),
+                Err(StoreErrorKind::Invalid),
+                "{schema:?} {prefix:?}"
+            );
         }
     }
 }

@@ -1,24 +1,21 @@
 //! The store: each operation is one statement.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio_postgres::types::ToSql;
-
-use super::claim_reply;
-use super::names::Names;
-use super::options::PostgresOptions;
-use super::pool::{Pool, Rows};
-use super::statements::Statements;
-use crate::blob::BlobDigest;
-use crate::check;
-use crate::claim::{Claim, ClaimRequest, Fence};
-use crate::clock::{StoreClock, micros};
-use crate::error::{StoreError, StoreErrorKind, Written};
-use crate::identity::StoreIdentity;
-use crate::key::{CallKey, Owner};
-use crate::step::{Appended, StepEvent, StepRecord};
-use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
+use super::{
+    pool::{Pool, Rows},
+    statements::{Names, PostgresOptions, Statements},
+};
+use crate::{
+    blob::BlobDigest,
+    check,
+    claim::{CallKey, Claim, ClaimRequest, Conflict, Fence, Owner, Unknown},
+    clock::{StoreClock, micros},
+    error::{StoreError, StoreErrorKind, Written},
+    identity::StoreIdentity,
+    step::{Appended, StepAttempt, StepEvent, StepRecord},
+    store::{CallStore, StoreFuture, StoreReach, Swept},
+};
+use std::{sync::Arc, time::Duration};
+use tokio_postgres::{Row, types::ToSql};
 
 /// A store in PostgreSQL 13 or later, for all instances.
 ///
@@ -83,7 +80,7 @@ impl PostgresStore {
         ];
         let rows = self.pool.query("claim", Written::Unknown, &self.statements.claim, &values).await?;
         let row = rows.rows.first().ok_or_else(|| wrong("claim", "the function returned no row"))?;
-        claim_reply::claim(request.call, row)
+        claim(request.call, row)
     }
 
     async fn append_now(&self, fence: &Fence, record: &StepRecord) -> Result<Appended, StoreError> {
@@ -111,8 +108,8 @@ impl PostgresStore {
     async fn load_now(&self, call: CallKey) -> Result<Vec<StepRecord>, StoreError> {
         let values: [&(dyn ToSql + Sync); 2] = [&self.now(), &&call.as_bytes()[..]];
         let rows = self.pool.query("load", Written::No, &self.statements.load, &values).await?;
-        let record = |row: &tokio_postgres::Row| {
-            let event = StepEvent::from_number(claim_reply::number(row.try_get(1)?));
+        let record = |row: &Row| {
+            let event = StepEvent::from_number(number(row.try_get(1)?));
             Ok(StepRecord::from_parts(row.try_get::<_, String>(0)?, event, row.try_get::<_, Vec<u8>>(2)?))
         };
         let records: Result<_, tokio_postgres::Error> = rows.rows.iter().map(record).collect();
@@ -220,4 +217,45 @@ impl CallStore for PostgresStore {
     fn identity(&self) -> Option<StoreIdentity> {
         Some(self.identity)
     }
+}
+
+/// Returns the claim of a row.
+pub(super) fn claim(call: CallKey, row: &Row) -> Result<Claim, StoreError> {
+    read(call, row)
+        .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, Written::Unknown, "claim", error))?
+        .ok_or_else(|| {
+            StoreError::new(
+                StoreErrorKind::Corrupt,
+                Written::Unknown,
+                "claim",
+                "the function returned an unknown result",
+            )
+        })
+}
+
+fn read(call: CallKey, row: &Row) -> Result<Option<Claim>, tokio_postgres::Error> {
+    Ok(Some(match row.try_get::<_, i16>("result")? {
+        0 => Claim::Fresh(Fence::new(call, row.try_get("fence")?)),
+        1 => {
+            let micros: i64 = row.try_get("rest")?;
+            Claim::InFlight { retry_after: Duration::from_micros(u64::try_from(micros).unwrap_or(0)) }
+        }
+        2 => Claim::Done(row.try_get("outcome")?),
+        3 => Claim::Conflict(Conflict::EarlierLeg),
+        4 => Claim::Conflict(Conflict::OtherAnswers),
+        5 => Claim::Conflict(Conflict::OtherPredecessor),
+        6 => {
+            let (step, attempt) =
+                (row.try_get::<_, Option<String>>("step")?, row.try_get::<_, Option<i64>>("attempt")?);
+            let step =
+                step.zip(attempt).map(|(step, attempt)| StepAttempt { step, attempt: number(attempt) });
+            Claim::Unknown(Unknown { leg: number(row.try_get("unknown_leg")?), step })
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Returns a number of a `bigint` column, which this program wrote as a `u32`.
+pub(super) fn number(column: i64) -> u32 {
+    u32::try_from(column).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,6 @@
 //! The clock of a test, in the place of the database's.
 
-use super::options::PostgresOptions;
+use super::statements::PostgresOptions;
 use crate::clock::StoreClock;
 
 impl PostgresOptions {

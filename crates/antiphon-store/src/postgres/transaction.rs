@@ -1,26 +1,20 @@
 //! Transactions with writes of the program, each on a connection of its own.
 
-use std::error::Error;
-use std::fmt;
-use std::future::Future;
-use std::ops::Deref;
-use std::sync::Arc;
-
+use super::{
+    pool::{Pool, discard, is_connection, of_statement},
+    store::PostgresStore,
+};
+use crate::{
+    check,
+    claim::Fence,
+    error::{StoreError, StoreErrorKind, Written},
+    step::StepRecord,
+    store::{Conclusion, StoreFuture, Transact, Transacted, TransactionStore},
+};
 use deadpool_postgres::Object;
+use std::{error::Error, fmt, future::Future, ops::Deref, sync::Arc};
 use tokio::time::{Instant, timeout_at};
-use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row};
-
-use super::error::{is_connection, of_statement};
-use super::pool::{Pool, discard};
-use super::store::PostgresStore;
-use crate::check;
-use crate::claim::Fence;
-use crate::error::{StoreError, StoreErrorKind, Written};
-use crate::step::StepRecord;
-use crate::store::StoreFuture;
-use crate::transaction::{Conclusion, Transact, Transacted, TransactionStore};
+use tokio_postgres::{Client, Row, error::SqlState, types::ToSql};
 
 const NAME: &str = "transaction";
 

@@ -1,15 +1,16 @@
-//! The connection: one for all operations, opened again when it breaks.
+//! The options of a Redis store and its connection: one for all operations, opened again when it breaks.
 
+use crate::{
+    clock::StoreClock,
+    error::{StoreError, StoreErrorKind, Written},
+};
+use ::redis::{
+    Client, ErrorKind, RedisError, ScriptInvocation, TlsCertificates,
+    aio::{ConnectionManager, ConnectionManagerConfig},
+};
 use std::time::Duration;
-
-use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use ::redis::{Client, ScriptInvocation, TlsCertificates};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-
-use super::error::{is_connection, of_script};
-use super::options::RedisOptions;
-use crate::error::{StoreError, StoreErrorKind, Written};
 
 #[derive(Clone)]
 pub(super) struct Link {
@@ -95,6 +96,96 @@ fn evicts(memory: &str) -> bool {
     };
     let limited = value("maxmemory").is_some_and(|limit| limit != "0");
     limited && value("maxmemory_policy").is_some_and(|policy| policy != "noeviction")
+}
+
+/// Returns the error of a script. `if_lost` is the effect of a script without a reply.
+fn of_script(operation: &'static str, if_lost: Written, error: RedisError) -> StoreError {
+    let (kind, written) = match error.code() {
+        Some(code) => (of_code(code), Written::No),
+        None if error.is_timeout() => (StoreErrorKind::Timeout, if_lost),
+        None if is_connection(&error) => (StoreErrorKind::Unreachable, if_lost),
+        None => match error.kind() {
+            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => {
+                (StoreErrorKind::Invalid, Written::No)
+            }
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => (StoreErrorKind::Corrupt, if_lost),
+            _ => (StoreErrorKind::Other, if_lost),
+        },
+    };
+    StoreError::new(kind, written, operation, error)
+}
+
+/// Returns true if the connection broke, so that another connection may work.
+pub(super) fn is_connection(error: &RedisError) -> bool {
+    !error.is_timeout()
+        && (error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal())
+}
+
+/// Returns the kind of a script that the server refused, before its first write.
+fn of_code(code: &str) -> StoreErrorKind {
+    match code {
+        "OOM" => StoreErrorKind::Full,
+        // A replica, a server that loads its data, that has too few replicas, or that cannot write to its disk.
+        "READONLY" | "LOADING" | "NOREPLICAS" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "BUSY"
+        | "MISCONF" => StoreErrorKind::Unreachable,
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "MOVED" | "ASK" => StoreErrorKind::Invalid,
+        "WRONGTYPE" => StoreErrorKind::Corrupt,
+        _ => StoreErrorKind::Other,
+    }
+}
+
+/// The options of a [`RedisStore`](super::RedisStore).
+#[derive(Clone, Debug)]
+pub struct RedisOptions {
+    pub(super) key_prefix: String,
+    pub(super) timeout: Duration,
+    pub(super) allow_eviction: bool,
+    pub(super) root_certificates: Option<Vec<u8>>,
+    /// A clock of a test, in the place of the server's.
+    pub(super) test_clock: Option<StoreClock>,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self {
+            key_prefix: "antiphon:".to_owned(),
+            timeout: Duration::from_secs(5),
+            allow_eviction: false,
+            root_certificates: None,
+            test_clock: None,
+        }
+    }
+}
+
+impl RedisOptions {
+    /// Sets the beginning of all keys; `antiphon:` by default.
+    #[must_use]
+    pub fn key_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.key_prefix = prefix.into();
+        self
+    }
+
+    /// Sets the maximum time of one operation, the wait for a connection included; 5 seconds by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets whether a server is accepted that removes keys when its memory is full; false by default. Such a server forgets
+    /// claims, and a leg may run twice.
+    #[must_use]
+    pub fn allow_eviction(mut self, allow: bool) -> Self {
+        self.allow_eviction = allow;
+        self
+    }
+
+    /// Sets the certificate authorities, as PEM, in the place of the system's: for URLs that begin with `rediss`.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificates = Some(pem.into());
+        self
+    }
 }
 
 #[cfg(test)]

@@ -1,23 +1,17 @@
 //! The store: each operation is one script with one key.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::link::{Link, RedisOptions, Reply};
+use crate::{
+    blob::BlobDigest,
+    check,
+    claim::{CallKey, Claim, ClaimRequest, Conflict, Fence, Owner, Unknown},
+    clock::{StoreClock, micros},
+    error::{StoreError, StoreErrorKind, Written},
+    step::{Appended, StepAttempt, StepEvent, StepRecord},
+    store::{CallStore, StoreFuture, StoreReach, Swept},
+};
 use ::redis::{Script, ScriptInvocation};
-
-use super::link::{Link, Reply};
-use super::options::RedisOptions;
-use super::replies;
-use super::scripts::Scripts;
-use crate::blob::BlobDigest;
-use crate::check;
-use crate::claim::{Claim, ClaimRequest, Fence};
-use crate::clock::{StoreClock, micros};
-use crate::error::{StoreError, Written};
-use crate::key::{CallKey, Owner};
-use crate::step::{Appended, StepRecord};
-use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// A store in Redis 6 or later, or in Valkey, for all instances.
 ///
@@ -63,10 +57,10 @@ impl RedisStore {
     /// Runs a write under a fence.
     async fn write(&self, name: &'static str, script: &ScriptInvocation<'_>) -> Result<Reply, StoreError> {
         let reply = self.link.run(name, Written::Unknown, script).await?;
-        match replies::word(&reply.values) {
+        match word(&reply.values) {
             "lost" => Err(StoreError::fence_lost(name)),
             "written" | "existing" => Ok(reply),
-            _ => Err(replies::wrong(name)),
+            _ => Err(wrong(name)),
         }
     }
 
@@ -81,7 +75,7 @@ impl RedisStore {
         };
         script.arg(micros(request.lease)).arg(micros(request.keep));
         let reply = self.link.run("claim", Written::Unknown, &script).await?;
-        replies::claim(request.call, reply.values)
+        claim(request.call, reply.values)
     }
 
     async fn append_now(&self, fence: &Fence, record: &StepRecord) -> Result<Appended, StoreError> {
@@ -139,7 +133,7 @@ impl CallStore for RedisStore {
         Box::pin(async move {
             let script = self.script(&self.scripts.load, call);
             let reply = self.link.run("load", Written::No, &script).await?;
-            replies::steps(&reply.values)
+            steps(&reply.values)
         })
     }
 
@@ -169,5 +163,94 @@ impl CallStore for RedisStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Fleet
+    }
+}
+
+// Replies of the scripts: a word and its values.
+
+/// Returns the claim of a reply.
+pub(super) fn claim(call: CallKey, mut reply: Vec<Vec<u8>>) -> Result<Claim, StoreError> {
+    let claim = match (word(&reply), reply.len()) {
+        ("fresh", 2) => number(&reply[1]).map(|fence| Claim::Fresh(Fence::new(call, fence))),
+        ("in_flight", 2) => {
+            number(&reply[1]).map(|micros| Claim::InFlight { retry_after: Duration::from_micros(micros) })
+        }
+        ("done", 2) => Some(Claim::Done(reply.swap_remove(1))),
+        ("earlier", 1) => Some(Claim::Conflict(Conflict::EarlierLeg)),
+        ("answers", 1) => Some(Claim::Conflict(Conflict::OtherAnswers)),
+        ("predecessor", 1) => Some(Claim::Conflict(Conflict::OtherPredecessor)),
+        ("unknown", 2) => number(&reply[1]).map(|leg| Claim::Unknown(Unknown { leg, step: None })),
+        ("unknown", 4) => match (number(&reply[1]), number(&reply[2]), text(&reply[3])) {
+            (Some(leg), Some(attempt), Some(step)) => {
+                let step = Some(StepAttempt { step: step.to_owned(), attempt });
+                Some(Claim::Unknown(Unknown { leg, step }))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    claim.ok_or_else(|| wrong("claim"))
+}
+
+/// Returns the steps of a reply.
+pub(super) fn steps(reply: &[Vec<u8>]) -> Result<Vec<StepRecord>, StoreError> {
+    let record = |fields: &[Vec<u8>]| {
+        let [event, step, value] = fields else { return None };
+        Some(StepRecord::from_parts(text(step)?, StepEvent::from_number(number(event)?), value.as_slice()))
+    };
+    reply.chunks(3).map(|fields| record(fields).ok_or_else(|| wrong("load"))).collect()
+}
+
+/// Returns the first value, as text.
+pub(super) fn word(reply: &[Vec<u8>]) -> &str {
+    reply.first().and_then(|word| text(word)).unwrap_or("")
+}
+
+/// Returns the error of a reply that no script of this version sends.
+pub(super) fn wrong(operation: &'static str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        Written::Unknown,
+        operation,
+        "the script returned an unknown reply",
+    )
+}
+
+fn text(value: &[u8]) -> Option<&str> {
+    std::str::from_utf8(value).ok()
+}
+
+fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
+    text(value)?.parse().ok()
+}
+
+// The scripts: one for each operation, each with one key.
+
+/// The scripts of the operations.
+#[derive(Debug)]
+struct Scripts {
+    pub(super) claim: Script,
+    pub(super) renew: Script,
+    pub(super) append: Script,
+    pub(super) commit: Script,
+    pub(super) release: Script,
+    pub(super) load: Script,
+    pub(super) put: Script,
+    pub(super) get: Script,
+}
+
+impl Scripts {
+    pub(super) fn new() -> Self {
+        let script = |own| Script::new(&[include_str!("common.lua"), own].concat());
+        Self {
+            claim: script(include_str!("claim.lua")),
+            renew: script(include_str!("renew.lua")),
+            append: script(include_str!("append.lua")),
+            commit: script(include_str!("commit.lua")),
+            release: script(include_str!("release.lua")),
+            load: script(include_str!("load.lua")),
+            put: script(include_str!("put.lua")),
+            get: script(include_str!("get.lua")),
+        }
     }
 }

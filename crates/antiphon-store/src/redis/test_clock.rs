@@ -1,6 +1,6 @@
 //! The clock of a test, in the place of the server's.
 
-use super::options::RedisOptions;
+use super::link::RedisOptions;
 use crate::clock::StoreClock;
 
 impl RedisOptions {

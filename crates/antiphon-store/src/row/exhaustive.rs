@@ -1,13 +1,15 @@
 //! Every order of two runners, two legs, two sets of answers, a crash at each point, and time: the row keeps its promises.
 
-use std::collections::{HashSet, VecDeque};
-use std::time::Duration;
-
 use super::{Change, Operation, Phase, Reply, Row, transition};
-use crate::claim::{Claim, ClaimRequest, Conflict, Fence, Predecessor};
-use crate::clock::Micros;
-use crate::key::{CallKey, Fingerprint, Owner, RunnerId};
-use crate::step::StepRecord;
+use crate::{
+    claim::{CallKey, Claim, ClaimRequest, Conflict, Fence, Fingerprint, Owner, Predecessor, RunnerId},
+    clock::Micros,
+    step::StepRecord,
+};
+use std::{
+    collections::{HashSet, VecDeque},
+    time::Duration,
+};
 
 const TICK: Duration = Duration::from_millis(1);
 const LEASE: Duration = Duration::from_millis(1);

@@ -1,14 +1,12 @@
-//! The connection to the file: its settings, and the version of its tables.
+//! The options of a SQLite store, and the connection to the file: its settings, and the version of its tables.
 
-use std::fs::OpenOptions;
-use std::path::Path;
-use std::time::Duration;
-
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
-
-use super::error::{kind, rolled_back};
-use super::{statements, task_statements};
-use crate::error::{StoreError, StoreErrorKind};
+use super::{rows, task_rows};
+use crate::{
+    clock::StoreClock,
+    error::{StoreError, StoreErrorKind, Written},
+};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use std::{fs::OpenOptions, path::Path, time::Duration};
 
 /// The version of the tables that this program reads and writes.
 const VERSION: i64 = 2;
@@ -36,11 +34,11 @@ pub(super) fn open_read_only(path: &Path, timeout: Duration) -> Result<Connectio
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
     connection.busy_timeout(timeout).map_err(fail)?;
-    let exists = connection.query_row(statements::TABLES_EXIST, [], |_| Ok(())).optional().map_err(fail)?;
+    let exists = connection.query_row(rows::TABLES_EXIST, [], |_| Ok(())).optional().map_err(fail)?;
     if exists.is_none() {
         return Err(StoreError::read(StoreErrorKind::Invalid, "open", "the file has no tables of antiphon"));
     }
-    check_version(connection.query_row(statements::VERSION, [], |row| row.get(0)).map_err(fail)?)?;
+    check_version(connection.query_row(rows::VERSION, [], |row| row.get(0)).map_err(fail)?)?;
     Ok(connection)
 }
 
@@ -59,13 +57,13 @@ fn create_private(path: &Path) -> std::io::Result<()> {
 /// Creates the tables, adds those of later versions, and checks the version. Two processes may do that at once.
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    let exists = transaction.query_row(statements::TABLES_EXIST, [], |_| Ok(())).optional().map_err(fail)?;
+    let exists = transaction.query_row(rows::TABLES_EXIST, [], |_| Ok(())).optional().map_err(fail)?;
     if exists.is_none() {
-        transaction.execute_batch(statements::CREATE_TABLES).map_err(fail)?;
+        transaction.execute_batch(rows::CREATE_TABLES).map_err(fail)?;
     }
-    let version = || transaction.query_row(statements::VERSION, [], |row| row.get::<_, i64>(0)).map_err(fail);
+    let version = || transaction.query_row(rows::VERSION, [], |row| row.get::<_, i64>(0)).map_err(fail);
     if version()? == 1 {
-        transaction.execute_batch(task_statements::CREATE_TABLES).map_err(fail)?;
+        transaction.execute_batch(task_rows::CREATE_TABLES).map_err(fail)?;
     }
     check_version(version()?)?;
     transaction.commit().map_err(fail)
@@ -84,4 +82,76 @@ fn fail(error: rusqlite::Error) -> StoreError {
         return StoreError::read(StoreErrorKind::Invalid, "open", error);
     }
     rolled_back("open", error)
+}
+
+/// Returns the kind of an error of SQLite.
+pub(super) fn kind(error: &rusqlite::Error) -> StoreErrorKind {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted) => {
+            StoreErrorKind::Timeout
+        }
+        Some(ErrorCode::DiskFull | ErrorCode::OutOfMemory) => StoreErrorKind::Full,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreErrorKind::Corrupt,
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure,
+        ) => StoreErrorKind::Unreachable,
+        Some(_) => StoreErrorKind::Other,
+        // A column has another type than this version writes.
+        None => StoreErrorKind::Corrupt,
+    }
+}
+
+/// Returns the error of an operation whose transaction is rolled back.
+pub(super) fn rolled_back(operation: &'static str, error: rusqlite::Error) -> StoreError {
+    StoreError::new(kind(&error), Written::No, operation, error)
+}
+
+/// The options of a [`SqliteStore`](super::SqliteStore).
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    pub(super) timeout: Duration,
+    pub(super) queue: usize,
+    pub(super) clock: StoreClock,
+    pub(super) read_only: bool,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(5), queue: 1_024, clock: StoreClock::system(), read_only: false }
+    }
+}
+
+impl SqliteOptions {
+    /// Sets the maximum time of one operation, the wait for other processes included; 5 seconds by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the maximum number of operations that wait for the file; 1,024 by default. Further ones are refused as
+    /// [`Unreachable`](crate::StoreErrorKind::Unreachable).
+    #[must_use]
+    pub fn queue(mut self, operations: usize) -> Self {
+        self.queue = operations.max(1);
+        self
+    }
+
+    /// Sets whether the file is only read: it must exist and have the tables of this release, and every write fails. For programs
+    /// that look at the store of a server. Default: `false`.
+    #[must_use]
+    pub fn read_only(mut self, on: bool) -> Self {
+        self.read_only = on;
+        self
+    }
+
+    /// Sets the clock of the rows; the system's clock by default. All processes of the file must have the same clock.
+    #[must_use]
+    pub fn clock(mut self, clock: StoreClock) -> Self {
+        self.clock = clock;
+        self
+    }
 }

@@ -1,23 +1,18 @@
 //! The store: each operation is sent to the thread of the file.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::options::SqliteOptions;
-use super::rows::Rows;
-use super::tasks::SqliteTasks;
-use super::worker::Worker;
-use crate::blob::BlobDigest;
-use crate::check;
-use crate::claim::{Claim, ClaimRequest, Fence};
-use crate::error::{StoreError, StoreErrorKind, Written};
-use crate::identity::StoreIdentity;
-use crate::key::{CallKey, Owner};
-use crate::row::{Operation, Reply};
-use crate::step::{Appended, StepRecord};
-use crate::store::{CallStore, StoreFuture, StoreReach, Swept};
-use crate::task::TaskStore;
+use super::{rows::Rows, schema::SqliteOptions, tasks::SqliteTasks, worker::Worker};
+use crate::{
+    blob::BlobDigest,
+    check,
+    claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
+    error::{StoreError, StoreErrorKind, Written},
+    identity::StoreIdentity,
+    row::{Operation, Reply},
+    step::{Appended, StepRecord},
+    store::{CallStore, StoreFuture, StoreReach, Swept},
+    task::TaskStore,
+};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// A store in one SQLite file, for the processes of one host.
 ///

@@ -1,19 +1,17 @@
 //! The store of tasks in the file of the calls.
 
-use std::time::Duration;
-
-use super::rows::Rows;
-use super::task_rows::Full;
-use super::worker::Worker;
-use crate::check;
-use crate::error::{StoreError, Written};
-use crate::key::{Owner, RunnerId};
-use crate::store::{StoreFuture, StoreReach};
-use crate::task::state::Lost;
-use crate::task::{
-    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore,
-    TaskSummary, TaskUpdate,
+use super::{rows::Rows, task_rows::Full, worker::Worker};
+use crate::{
+    check,
+    claim::{Owner, RunnerId},
+    error::{StoreError, Written},
+    store::{StoreFuture, StoreReach},
+    task::{
+        NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskRow, TaskSent, TaskStore,
+        TaskSummary, TaskUpdate, state::Lost,
+    },
 };
+use std::time::Duration;
 
 /// The tasks of a SQLite file.
 #[derive(Clone, Debug)]

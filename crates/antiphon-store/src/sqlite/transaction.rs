@@ -1,23 +1,26 @@
 //! Transactions with writes of the program: the body runs on the thread of the file, alone.
 
-use std::any::Any;
-use std::error::Error;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
+use super::{
+    rows::Rows,
+    schema::{kind, rolled_back},
+    store::SqliteStore,
+    worker::{Reply, rollback},
+};
+use crate::{
+    check,
+    claim::Fence,
+    clock::StoreClock,
+    error::{StoreError, StoreErrorKind, Written},
+    row::{self, Operation},
+    step::StepRecord,
+    store::{Conclusion, StoreFuture, Transact, Transacted, TransactionStore},
+};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
-
-use super::error::{kind, rolled_back};
-use super::rows::Rows;
-use super::store::SqliteStore;
-use super::worker::{Reply, rollback};
-use crate::check;
-use crate::claim::Fence;
-use crate::clock::StoreClock;
-use crate::error::{StoreError, StoreErrorKind, Written};
-use crate::row::{self, Operation};
-use crate::step::StepRecord;
-use crate::store::StoreFuture;
-use crate::transaction::{Conclusion, Transact, Transacted, TransactionStore};
+use std::{
+    any::Any,
+    error::Error,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
 const NAME: &str = "transaction";
 

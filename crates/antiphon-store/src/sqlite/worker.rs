@@ -1,19 +1,22 @@
 //! The thread that owns the connection. Operations that wait together are one transaction, and so one write to the disk. A
 //! transaction with writes of the program runs alone.
 
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-
+use super::{
+    rows::Rows,
+    schema::{self, SqliteOptions, kind, rolled_back},
+};
+use crate::{
+    clock::StoreClock,
+    error::{StoreError, StoreErrorKind, Written},
+};
 use rusqlite::Connection;
+use std::{
+    convert::Infallible,
+    path::PathBuf,
+    sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel},
+    time::{Duration, Instant},
+};
 use tokio::sync::oneshot;
-
-use super::clock_hold::ClockHold;
-use super::error::{kind, rolled_back};
-use super::options::SqliteOptions;
-use super::rows::Rows;
-use super::schema;
-use crate::clock::StoreClock;
-use crate::error::{StoreError, StoreErrorKind, Written};
 
 /// The maximum number of operations of one transaction.
 const GROUP: usize = 64;
@@ -243,4 +246,34 @@ pub(super) fn rollback(connection: &Connection) {
         // If the rollback fails too, the next transaction cannot begin, and its operations report that.
         drop(connection.execute_batch("ROLLBACK"));
     }
+}
+
+// Holds a paused clock of tokio while the thread of the file works.
+//
+// Tokio advances a paused clock to the next timer as soon as its own tasks wait, and does not know of this thread: the time
+// limit of an operation, leases and the handlers' timers would end within a moment. It does not advance the clock while a
+// blocking task runs (`tokio::time::pause`, "Preventing auto-advance").
+
+/// Holds the clock until it is dropped, at most for the real time of the limit. It does nothing if the clock runs.
+struct ClockHold {
+    /// Ends the blocking task when it is dropped.
+    _task: Option<Sender<Infallible>>,
+}
+
+impl ClockHold {
+    pub(super) fn new(limit: Duration) -> Self {
+        if !is_paused() {
+            return Self { _task: None };
+        }
+        let (task, held) = channel::<Infallible>();
+        tokio::task::spawn_blocking(move || held.recv_timeout(limit));
+        Self { _task: Some(task) }
+    }
+}
+
+/// Returns true if tokio's clock stands still while the system's clock advances by one tick.
+fn is_paused() -> bool {
+    let (tokio_time, time) = (tokio::time::Instant::now(), Instant::now());
+    while Instant::now() == time {}
+    tokio::time::Instant::now() == tokio_time
 }

@@ -1,10 +1,8 @@
 //! The state of a task's row, and how each operation changes it. No I/O.
 
-use std::time::Duration;
-
 use super::{TaskNext, TaskState, TaskUpdate};
-use crate::clock::Micros;
-use crate::key::RunnerId;
+use crate::{claim::RunnerId, clock::Micros};
+use std::time::Duration;
 
 /// The row of a task without its snapshot and its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,14 +14,13 @@
 
 mod check;
 mod compile;
-mod rule;
 #[cfg(test)]
 mod tests;
 
+pub use compile::Uncovered;
+
 use check::Check;
-use compile::Compiler;
-pub use rule::Uncovered;
-use rule::{Definitions, Rule};
+use compile::{Compiler, Definitions, Rule};
 use serde_json::Value;
 
 /// The rules of one tool's arguments.

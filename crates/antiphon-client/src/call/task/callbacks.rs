@@ -1,20 +1,26 @@
-//! The callbacks that answer the questions of a task. They run while the task is polled.
+//! The callbacks of a task, which run while the task is polled: they answer its questions, and receive its status messages as progress.
 
-use crate::asks::{
-    answers::{AnswerError, checked},
-    callbacks::AskHandlers,
-    dispatch::{AnswerText, PreparedRound, failed, prepare_round},
-    errors::AskFault,
-    progress::AskProgress,
-    questions::Origin,
-    round::AskRound,
+use crate::{
+    asks::{
+        answers::{AnswerError, checked, refuse_other_schemes},
+        callbacks::{AskFault, AskHandlers},
+        dispatch::{AnswerText, AskRound, PreparedRound, failed, prepare_round},
+        progress::AskProgress,
+        questions::Origin,
+    },
+    call::{definition::CallOptions, task_handle::TaskHandle},
+    request::{
+        core::Core,
+        events::{EventContext, ProgressEvent},
+    },
 };
-use antiphon_wire::{InputRequest, InputRequests};
+use antiphon_wire::{InputRequest, InputRequests, method};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::{
     collections::VecDeque,
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -59,6 +65,19 @@ pub(crate) struct CallbackAnswers {
 impl<'a> TaskCallbacks<'a> {
     pub(crate) fn new(handlers: &'a AskHandlers, origin: Origin) -> Self {
         Self { handlers, origin, undecided: VecDeque::new(), running: Vec::new() }
+    }
+
+    /// Checks the answers that an earlier process stored.
+    pub(crate) fn check_unsent(&self, handle: &mut TaskHandle, open: &InputRequests) -> Result<(), AskFault> {
+        for (key, answer) in handle.unsent().clone().iter() {
+            let Some(ask) = open.get(key) else { continue };
+            if !self.handlers.any_url_scheme {
+                refuse_other_schemes(key, ask, &answer).map_err(AskFault::Answer)?;
+            }
+            let answer = checked(key, ask, answer).map_err(AskFault::Answer)?;
+            handle.store_answer(key, &answer);
+        }
+        Ok(())
     }
 
     /// Returns `true` if no callback runs or will run.
@@ -155,4 +174,50 @@ impl<'a> TaskCallbacks<'a> {
 fn checked_answer(key: &str, ask: &InputRequest, answer: AnswerText) -> Result<Box<RawValue>, AskFault> {
     let answer = answer.map_err(|source| failed(key.to_owned(), source))?;
     checked(key, ask, &answer).map_err(|error: AnswerError| AskFault::Answer(error))
+}
+
+/// The status messages so far.
+#[derive(Default)]
+pub(crate) struct StatusEvents {
+    last: Option<String>,
+    count: u32,
+}
+
+impl StatusEvents {
+    /// Passes a new status message to the callback for progress.
+    pub(crate) fn report(
+        &mut self,
+        core: &Core,
+        options: &CallOptions,
+        task: &TaskHandle,
+        message: Option<String>,
+    ) {
+        let Some(on_progress) = options.on_progress.as_ref().or(core.observers.progress.as_ref()) else {
+            return;
+        };
+        let Some((progress, message)) = self.next(message) else { return };
+        on_progress.call(ProgressEvent {
+            context: Arc::new(EventContext {
+                server: core.identity(),
+                method: method::TASKS_GET,
+                name: task.tool().map(str::to_owned),
+                round: task.round(),
+                leg: progress,
+            }),
+            progress: f64::from(progress),
+            total: None,
+            message: Some(message),
+        });
+    }
+
+    /// Returns the number of a message, from 1, and the message, if it differs from the one before.
+    fn next(&mut self, message: Option<String>) -> Option<(u32, String)> {
+        let message = message?;
+        if self.last.as_ref() == Some(&message) {
+            return None;
+        }
+        self.last = Some(message.clone());
+        self.count = self.count.saturating_add(1);
+        Some((self.count, message))
+    }
 }

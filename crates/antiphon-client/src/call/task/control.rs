@@ -3,19 +3,20 @@
 use crate::{
     asks::{
         answers::{AnswerError, AnswerFault, refuse_other_schemes},
-        errors::AskFault,
-        round::AskRound,
+        callbacks::AskFault,
+        dispatch::AskRound,
     },
     call::{
         definition::CallOptions,
-        errors::{ClientError, ClientErrorKind},
+        error_kind::ClientErrorKind,
+        errors::ClientError,
+        legs::within,
         task::{
             end::cancel_after_error,
             requests::{TaskRequests, WholeTask},
             run::TaskRun,
         },
         task_handle::TaskHandle,
-        time_limit::within,
     },
     lists::tools::ServerTools,
     request::{core::Core, fault::RequestFault},

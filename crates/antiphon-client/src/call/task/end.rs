@@ -1,19 +1,19 @@
-//! The end of a task, and of the call that became it.
+//! The end of a task, and of the call that became it. A task without its result in `tasks/get` ends by `tasks/result`.
 
 use crate::{
     call::{
         definition::{CallKind, CallOptions},
-        errors::ClientErrorKind,
+        error_kind::ClientErrorKind,
         outcome::{Final, Leg},
-        task::requests::TaskRequests,
-        task_handle::TaskHandle,
+        task::{pace::Failures, requests::TaskRequests},
+        task_handle::{TaskForm, TaskHandle},
     },
     lists::tools::ServerTools,
     request::fault::RequestFault,
 };
-use antiphon_wire::{ErrorObject, OutcomeFault, escaped};
+use antiphon_wire::{ErrorObject, OutcomeFault, TaskStatus, escaped};
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The end of a task.
 pub(crate) enum TaskEnd {
@@ -53,6 +53,48 @@ impl TaskEnd {
 
 fn not_final(result_type: &str) -> OutcomeFault {
     OutcomeFault::UnknownResultType(result_type.to_owned())
+}
+
+/// The state of a task whose `tasks/get` has neither questions nor result.
+pub(crate) struct BareTask {
+    /// The form in which the server speaks now.
+    pub(crate) form: TaskForm,
+    pub(crate) status: TaskStatus,
+    /// `true` if `tasks/result` is to be sent.
+    pub(crate) wants_result: bool,
+    pub(crate) failures: Failures,
+    /// The fault of the latest `tasks/result`. The status of the task shows if it is the error of the task.
+    pub(crate) fault: Option<RequestFault>,
+    /// `lastUpdatedAt` when the questions were requested.
+    pub(crate) asked_at: Option<String>,
+    /// The moment after which a `tasks/result` that waits is sent again: the task is over.
+    pub(crate) overdue: Option<Instant>,
+}
+
+impl BareTask {
+    pub(crate) fn new(form: TaskForm) -> Self {
+        Self {
+            form,
+            status: TaskStatus::Working,
+            wants_result: false,
+            failures: Failures::default(),
+            fault: None,
+            asked_at: None,
+            overdue: None,
+        }
+    }
+
+    /// Returns the end of a task that failed with the error of the latest `tasks/result`, if there was one. A fault that the
+    /// status does not explain is the error of the call.
+    pub(crate) fn end_after_fault(&mut self, status: TaskStatus) -> Result<Option<TaskEnd>, RequestFault> {
+        match (self.fault.take(), status) {
+            (None, _) => Ok(None),
+            (Some(RequestFault::Server(error) | RequestFault::UnknownTask(error)), TaskStatus::Failed) => {
+                Ok(Some(TaskEnd::Failed(error)))
+            }
+            (Some(fault), _) => Err(fault),
+        }
+    }
 }
 
 /// Asks the server to cancel a task whose call ended with an error, if the options of the call say so. One attempt.

@@ -16,9 +16,6 @@
 pub(crate) mod callbacks;
 pub(crate) mod control;
 pub(crate) mod end;
-pub(crate) mod news;
 pub(crate) mod pace;
-pub(crate) mod poll_times;
 pub(crate) mod requests;
 pub(crate) mod run;
-pub(crate) mod status;

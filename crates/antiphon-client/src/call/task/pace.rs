@@ -1,15 +1,32 @@
-//! The waits between polls of a task, and the faults after which a request is sent again. Nothing here reads a clock.
+//! The waits between polls of a task: their length, the faults after which a request is sent again, and the changes that end a wait.
 
-use crate::{request::fault::RequestFault, transport::TransportErrorKind as Kind};
-use antiphon_wire::ErrorCode;
-use std::time::Duration;
+use crate::{
+    asks::questions::Origin,
+    call::task_handle::TaskForm,
+    request::fault::RequestFault,
+    session::{
+        connection::Connection,
+        legacy::Session,
+        shared::Listener,
+        task_stream::watch_task,
+        task_watch::{TaskNews, TaskWatch},
+    },
+    transport::{IncomingNotification, TransportErrorKind as Kind},
+};
+use antiphon_wire::{ErrorCode, LegacyTask, Task, method};
+use std::{
+    future::pending,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio::{sync::Notify, time::Instant};
 
 /// The time between two polls, if the server suggests none.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
-pub(crate) const MIN_INTERVAL: Duration = Duration::from_millis(50);
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 /// The shortest time between two polls of a task whose changes the server reports.
-pub(crate) const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
+const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
 /// The first wait after a failure. It doubles with each failure in a row.
 const MIN_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -18,7 +35,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 /// The number of internal errors in a row (-32603) after which the fault is taken as permanent.
 const MAX_INTERNAL: u32 = 10;
 /// The time after the TTL in which a server may still answer.
-pub(crate) const TTL_GRACE: Duration = Duration::from_secs(60);
+const TTL_GRACE: Duration = Duration::from_secs(60);
 
 /// The time between two polls.
 ///
@@ -94,6 +111,122 @@ fn retry(fault: &RequestFault) -> Option<Retry> {
             None => None,
         },
         _ => None,
+    }
+}
+
+/// The times of the polls of one task.
+#[derive(Default)]
+pub(crate) struct PollTimes {
+    /// `true` while the server reports the changes of the task.
+    pub(crate) is_reported: bool,
+    /// The moment of the latest reply.
+    last: Option<Instant>,
+    /// `lastUpdatedAt` of the latest state.
+    newest: String,
+}
+
+impl PollTimes {
+    /// The wait before the next poll. A task whose changes are reported is polled rarely, in case a report is lost.
+    pub(crate) fn interval(&self, suggested: Option<Duration>) -> Duration {
+        let interval = poll_interval(suggested);
+        if self.is_reported { interval.max(SAFETY_INTERVAL) } else { interval }
+    }
+
+    /// The wait before a poll after the server reported a change. Many reports do not cause many polls.
+    pub(crate) fn after_change(&self) -> Duration {
+        self.last.map_or(Duration::ZERO, |last| MIN_INTERVAL.saturating_sub(last.elapsed()))
+    }
+
+    /// Stores the time of a reply.
+    pub(crate) fn replied(&mut self, task: &Task) {
+        self.last = Some(Instant::now());
+        self.newest.clone_from(&task.last_updated_at);
+    }
+
+    /// Returns `true` if a reported state is older than one that was received already: it waited on another connection.
+    pub(crate) fn is_outdated(&self, task: &Task) -> bool {
+        !task.status.is_final() && is_earlier(&task.last_updated_at, &self.newest)
+    }
+}
+
+/// Compares moments in ISO 8601. Two texts of different forms have no order here.
+fn is_earlier(one: &str, other: &str) -> bool {
+    let form = |text: &str| -> String {
+        text.chars().map(|sign| if sign.is_ascii_digit() { '0' } else { sign }).collect()
+    };
+    form(one) == form(other) && one < other
+}
+
+/// The source of the changes of one task.
+pub(crate) enum NewsSource {
+    /// The task is polled only.
+    None,
+    /// The subscription of the client.
+    Subscription(TaskWatch),
+    /// The notifications of a session.
+    Session(Arc<StatusListener>),
+}
+
+impl NewsSource {
+    /// Subscribes to the changes of the task, as far as the client does that and the server is known.
+    ///
+    /// `call`: the call that the questions of the task belong to.
+    pub(crate) fn new(
+        connection: &Arc<Connection>,
+        task_id: &str,
+        form: TaskForm,
+        call: &Arc<Origin>,
+    ) -> Self {
+        if let Some(session) = connection.current_session() {
+            session.add_task_call(task_id, call);
+            return Self::Session(StatusListener::new(&session, task_id));
+        }
+        if !connection.core.task_notifications || !connection.is_modern() || form == TaskForm::Draft {
+            return Self::None;
+        }
+        watch_task(connection, task_id).map_or(Self::None, Self::Subscription)
+    }
+
+    /// Waits for the next change. Without a source, it waits without end.
+    pub(crate) async fn next(&mut self) -> TaskNews {
+        match self {
+            Self::None => pending().await,
+            Self::Subscription(watch) => watch.next().await,
+            Self::Session(listener) => {
+                listener.changed.notified().await;
+                TaskNews::Changed
+            }
+        }
+    }
+}
+
+/// Receives `notifications/tasks/status` of one task.
+///
+/// > Requestors **MUST NOT** rely on receiving this notification, as it is optional.
+pub(crate) struct StatusListener {
+    task_id: String,
+    changed: Notify,
+}
+
+impl StatusListener {
+    fn new(session: &Session, task_id: &str) -> Arc<Self> {
+        let listener = Arc::new(Self { task_id: task_id.to_owned(), changed: Notify::new() });
+        session.listen(Arc::downgrade(&listener) as Weak<dyn Listener>);
+        listener
+    }
+}
+
+impl Listener for StatusListener {
+    fn on_change(&self, notification: &IncomingNotification) {
+        if notification.method != method::TASKS_STATUS {
+            return;
+        }
+        let params = notification.params.as_deref().map_or("{}", |params| params.get());
+        if let Ok(LegacyTask { task, .. }) = serde_json::from_str(params)
+            && task.task_id == self.task_id
+        {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -177,5 +310,20 @@ mod tests {
         let busy = server(ErrorCode::INTERNAL_ERROR, json!({"retryAfterMs": 7000}));
         assert_eq!(failures.next(&busy, 5), Some(Duration::from_secs(7)));
         assert_eq!((0..20).filter_map(|_| failures.next(&internal, 0)).count(), 10);
+    }
+
+    #[test]
+    fn moments_of_one_form_have_an_order() {
+        for (one, other, expected) in [
+            ("2026-08-20T10:30:00Z", "2026-08-20T10:30:01Z", true),
+            ("2026-08-20T10:30:00.100Z", "2026-08-20T10:30:00.200Z", true),
+            ("2026-08-20T10:30:00Z", "2026-08-20T10:30:00Z", false),
+            ("2026-08-20T10:30:01Z", "2026-08-20T10:30:00Z", false),
+            ("2026-08-20T10:30:00Z", "2026-08-20T10:30:00.5Z", false),
+            ("2026-08-20T10:30:00+02:00", "2026-08-20T10:30:01Z", false),
+            ("", "2026-08-20T10:30:01Z", false),
+        ] {
+            assert_eq!(is_earlier(one, other), expected, "{one} {other}");
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     asks::questions::Origin,
-    call::task_form::TaskForm,
+    call::task_handle::TaskForm,
     request::{
+        core::{BodyWriter, RequestSpec},
         fault::RequestFault,
-        spec::{BodyWriter, RequestSpec},
     },
     session::connection::{Connection, EraState},
 };

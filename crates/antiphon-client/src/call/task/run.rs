@@ -1,29 +1,23 @@
 //! The loop over the polls of a task, until its end.
 
 use crate::{
-    asks::{
-        answers::{checked, refuse_other_schemes},
-        errors::AskFault,
-        questions::Origin,
-        round::AskRound,
-    },
+    asks::{callbacks::AskFault, dispatch::AskRound, questions::Origin},
     call::{
         definition::CallOptions,
-        errors::ClientErrorKind,
+        error_kind::ClientErrorKind,
         task::{
-            callbacks::{CallbackAnswers, TaskCallbacks},
-            end::TaskEnd,
-            news::NewsSource,
-            pace::{Failures, poll_interval, time_left},
-            poll_times::PollTimes,
+            callbacks::{CallbackAnswers, StatusEvents, TaskCallbacks},
+            end::{BareTask, TaskEnd},
+            pace::{Failures, NewsSource, PollTimes, poll_interval, time_left},
             requests::{GetReply, TaskRequests, TaskResult},
-            status::StatusEvents,
         },
-        task_form::TaskForm,
-        task_handle::TaskHandle,
+        task_handle::{TaskForm, TaskHandle},
     },
     lists::tools::ServerTools,
-    request::{core::Core, fault::RequestFault, random::random},
+    request::{
+        core::{Core, random},
+        fault::RequestFault,
+    },
     session::task_watch::TaskNews,
 };
 use antiphon_wire::{
@@ -67,22 +61,6 @@ pub(crate) struct TaskRun<'a> {
     status_events: StatusEvents,
 }
 
-/// The state of a task whose `tasks/get` has neither questions nor result.
-struct BareTask {
-    /// The form in which the server speaks now.
-    form: TaskForm,
-    status: TaskStatus,
-    /// `true` if `tasks/result` is to be sent.
-    wants_result: bool,
-    failures: Failures,
-    /// The fault of the latest `tasks/result`. The status of the task shows if it is the error of the task.
-    fault: Option<RequestFault>,
-    /// `lastUpdatedAt` when the questions were requested.
-    asked_at: Option<String>,
-    /// The moment after which a `tasks/result` that waits is sent again: the task is over.
-    overdue: Option<Instant>,
-}
-
 impl<'a> TaskRun<'a> {
     /// Follows the task of this handle. `rounds` is the number of rounds that the call has answered already.
     pub(crate) fn new(
@@ -117,15 +95,7 @@ impl<'a> TaskRun<'a> {
             update_failures: Failures::default(),
             update_after: None,
             times: PollTimes::default(),
-            bare: BareTask {
-                form,
-                status: TaskStatus::Working,
-                wants_result: false,
-                failures: Failures::default(),
-                fault: None,
-                asked_at: None,
-                overdue: None,
-            },
+            bare: BareTask::new(form),
             expires: None,
             started: Instant::now(),
             age,
@@ -331,12 +301,8 @@ impl<'a> TaskRun<'a> {
     fn on_bare(&mut self, task: Task, form: TaskForm) -> Result<Turn, ClientErrorKind> {
         self.bare.form = form;
         self.seen(&task);
-        match (self.bare.fault.take(), task.status) {
-            (None, _) => {}
-            (Some(RequestFault::Server(error) | RequestFault::UnknownTask(error)), TaskStatus::Failed) => {
-                return Ok(Turn::End(TaskEnd::Failed(error)));
-            }
-            (Some(fault), _) => return Err(fault.into()),
+        if let Some(end) = self.bare.end_after_fault(task.status)? {
+            return Ok(Turn::End(end));
         }
         match task.status {
             TaskStatus::Cancelled => return Ok(Turn::End(TaskEnd::Cancelled(task.status_message))),
@@ -435,7 +401,7 @@ impl<'a> TaskRun<'a> {
             return Ok(());
         };
         if std::mem::replace(&mut self.has_unchecked, false) {
-            self.check_unsent(open).map_err(ClientErrorKind::Ask)?;
+            self.callbacks.check_unsent(self.handle, open).map_err(ClientErrorKind::Ask)?;
         }
         let mut new = InputRequests::new();
         let is_new = |key: &str| !self.handle.is_answered(key) && !self.callbacks.is_asked(key);
@@ -451,19 +417,6 @@ impl<'a> TaskRun<'a> {
         }
         self.rounds += 1;
         self.callbacks.begin(AskRound::new(self.handle.next_round(), new));
-        Ok(())
-    }
-
-    /// Checks the answers that an earlier process stored.
-    fn check_unsent(&mut self, open: &InputRequests) -> Result<(), AskFault> {
-        for (key, answer) in self.handle.unsent().clone().iter() {
-            let Some(ask) = open.get(key) else { continue };
-            if !self.core.handlers.any_url_scheme {
-                refuse_other_schemes(key, ask, &answer).map_err(AskFault::Answer)?;
-            }
-            let answer = checked(key, ask, answer).map_err(AskFault::Answer)?;
-            self.handle.store_answer(key, &answer);
-        }
         Ok(())
     }
 

@@ -1,27 +1,24 @@
 //! A server as a child process.
 
 mod command;
-mod current;
 #[cfg(unix)]
 mod group;
 #[cfg(not(unix))]
 #[path = "no_group.rs"]
 mod group;
 mod process;
-mod session;
 mod stderr;
 mod supervisor;
 
 pub use command::{ChildCommand, ChildStderr};
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport, Transport,
-    TransportError, TransportErrorKind::Closed,
+    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, SessionTransport,
+    Transport, TransportError, TransportErrorKind::Closed, stdio::StreamLink,
 };
-use antiphon_wire::escaped;
-use current::{Current, explain, lock};
+use antiphon_wire::{ProtocolVersion, escaped};
 use futures_util::future::BoxFuture;
-use process::{Launcher, Process, Restarts};
+use process::{Current, Launcher, Process, Restarts, explain, lock};
 use std::{
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
@@ -144,6 +141,59 @@ impl SessionTransport for ChildTransport {
         let process = self.process()?;
         let link = process.stream.link()?;
         let (name, current) = (self.target().to_owned(), Arc::clone(&self.current));
-        Ok(Arc::new(session::ChildLink { link, process, name, current }))
+        Ok(Arc::new(ChildLink { link, process, name, current }))
+    }
+}
+
+/// The streams of one process, and how it ended.
+struct ChildLink {
+    pub(crate) link: StreamLink,
+    pub(crate) process: Arc<Process>,
+    pub(crate) name: String,
+    pub(crate) current: Arc<Mutex<Current>>,
+}
+
+impl ChildLink {
+    async fn explained<T>(&self, outcome: Result<T, TransportError>) -> Result<T, TransportError> {
+        match outcome {
+            Err(error) if error.kind() == Closed => {
+                Err(explain(&self.process, &self.name, &self.current, error).await)
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+impl SessionLink for ChildLink {
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        Box::pin(async move { self.explained(self.link.exchange(request, on_message).await).await })
+    }
+
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(async move { self.explained(self.link.send(message).await).await })
+    }
+
+    fn established(&self, version: &ProtocolVersion) {
+        self.link.established(version);
+    }
+
+    fn listen<'a>(
+        &'a self,
+        ready: &'a mut (dyn FnMut() + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
+    ) -> BoxFuture<'a, Result<(), TransportError>> {
+        Box::pin(async move { self.explained(self.link.listen(ready, on_message).await).await })
+    }
+
+    fn is_over(&self) -> bool {
+        self.process.has_ended()
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        self.link.end()
     }
 }

@@ -4,13 +4,12 @@ use crate::transport::{
     IncomingNotification, ServerReply, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed, TooLarge},
     http::{
-        body::{broken, media_type, parse_reply, read_whole},
         refusal,
+        resume::{broken, media_type, parse_reply, read_whole},
     },
     session::answers,
 };
-use antiphon_wire::sse::SseDecoder;
-use antiphon_wire::{Incoming, RequestId, escaped, lenient};
+use antiphon_wire::{Incoming, RequestId, escaped, lenient, sse::SseDecoder};
 use http::{HeaderMap, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as Body;

@@ -1,15 +1,14 @@
 //! The client of Streamable HTTP: one POST per request.
 
 mod answer;
-mod body;
-mod cookies;
 mod core;
-mod lost_session;
 mod refusal;
 mod resume;
 mod session;
 mod sse_2024;
 mod token;
+
+pub use token::{Token, TokenRequest};
 
 use crate::transport::{
     IncomingNotification, OpeningLink, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
@@ -32,8 +31,6 @@ use std::{
 };
 use token::{NoToken, Provider};
 use tokio::sync::watch;
-
-pub use token::{Token, TokenRequest};
 
 /// A transport to a server at a URL.
 ///

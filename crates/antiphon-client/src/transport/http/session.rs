@@ -4,12 +4,10 @@ use crate::transport::{
     OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
-        answer, body,
-        cookies::CookieJar,
-        core::Core,
-        lost_session::is_unknown_session,
-        refusal,
-        resume::{ConnectionEnd, Cursor, read_connection},
+        answer,
+        core::{CookieJar, Core},
+        refusal::{self, is_unknown_session},
+        resume::{self, ConnectionEnd, Cursor, read_connection},
     },
     session::sort,
 };
@@ -130,7 +128,7 @@ impl Shared {
         if head.status.is_redirection() {
             return Err(answer::redirected(head.status, &head.headers, &self.core.uri));
         }
-        let media_type = body::media_type(&head.headers);
+        let media_type = resume::media_type(&head.headers);
         let limit = self.core.max_response;
         if !head.status.is_success() {
             let said = refusal::read_body(&head, body, limit).await;
@@ -145,7 +143,7 @@ impl Shared {
         }
         match media_type.as_str() {
             "application/json" => {
-                let whole = body::read_whole(body, limit).await?;
+                let whole = resume::read_whole(body, limit).await?;
                 let text = |why: &str| format!("the server's answer is no response: {why}");
                 let reply = sort(&whole, Some(&id), on_message)
                     .map_err(|unreadable| TransportError::new(Malformed, text(&unreadable.error.message)))?;
@@ -224,7 +222,7 @@ impl Shared {
             headers.insert(LAST_EVENT_ID, id);
         }
         let response = self.send(request).await?;
-        let (status, media_type) = (response.status(), body::media_type(response.headers()));
+        let (status, media_type) = (response.status(), resume::media_type(response.headers()));
         if status == StatusCode::BAD_REQUEST && self.id().is_some() {
             let said = refusal::read_beginning(&media_type, response.into_body()).await;
             if is_unknown_session(&said) {

@@ -7,16 +7,17 @@ use crate::transport::{
     TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
     http::{
-        body,
-        cookies::CookieJar,
-        core::{Core, host_of},
-        refusal,
+        core::{CookieJar, Core, host_of},
+        refusal, resume,
     },
     stdio::StreamTransport,
 };
-use antiphon_wire::framing::{Line, LineBuffer};
-use antiphon_wire::sse::SseDecoder;
-use antiphon_wire::{ProtocolVersion, escaped, header::MCP_PROTOCOL_VERSION};
+use antiphon_wire::{
+    ProtocolVersion, escaped,
+    framing::{Line, LineBuffer},
+    header::MCP_PROTOCOL_VERSION,
+    sse::SseDecoder,
+};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt as _, Full};
@@ -67,7 +68,7 @@ impl EventsLink {
         if !head.status.is_success() {
             return Err(refusal::read_refused(&head, body).await);
         }
-        if body::media_type(&head.headers) != "text/event-stream" {
+        if resume::media_type(&head.headers) != "text/event-stream" {
             return Err(TransportError::new(Malformed, "the server's answer to GET is no event stream"));
         }
         let mut events = Events { body, decoder: SseDecoder::new(core.max_response) };
@@ -124,7 +125,7 @@ impl Events {
             }
             match self.body.frame().await {
                 Some(Ok(frame)) => self.decoder.push(&frame.into_data().unwrap_or_default()),
-                Some(Err(fault)) => return Err(body::broken(&fault)),
+                Some(Err(fault)) => return Err(resume::broken(&fault)),
                 None => return Err(TransportError::new(Closed, "the server ended the event stream")),
             }
         }

@@ -1,14 +1,13 @@
 //! The client over any pair of byte streams: a child's pipes, a socket, memory.
 
 mod in_flight_requests;
-pub(crate) mod session;
 mod tasks;
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, SessionLink, SessionTransport, Transport,
-    TransportError, TransportErrorKind::Closed,
+    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, SessionTransport,
+    Transport, TransportError, TransportErrorKind::Closed,
 };
-use antiphon_wire::framing::MAX_LINE;
+use antiphon_wire::{ProtocolVersion, framing::MAX_LINE};
 use futures_util::future::BoxFuture;
 use in_flight_requests::InFlightRequests;
 use std::{
@@ -18,6 +17,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
     task::JoinHandle,
 };
 
@@ -110,8 +110,8 @@ impl StreamTransport {
     }
 
     /// The link of a session over these streams.
-    pub(crate) fn link(&self) -> Result<session::StreamLink, TransportError> {
-        session::StreamLink::new(&self.requests)
+    pub(crate) fn link(&self) -> Result<StreamLink, TransportError> {
+        StreamLink::new(&self.requests)
     }
 
     /// Returns `true` if no request is taken any more.
@@ -171,5 +171,67 @@ impl SessionTransport for StreamTransport {
 impl fmt::Debug for StreamTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamTransport").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+// A legacy session over a pair of streams: all of it on one channel.
+
+pub(crate) struct StreamLink {
+    requests: Arc<InFlightRequests>,
+    received: tokio::sync::Mutex<mpsc::Receiver<ServerMessage>>,
+}
+
+impl StreamLink {
+    pub(crate) fn new(requests: &Arc<InFlightRequests>) -> Result<Self, TransportError> {
+        Ok(Self {
+            received: tokio::sync::Mutex::new(requests.begin_session()?),
+            requests: Arc::clone(requests),
+        })
+    }
+}
+
+impl SessionLink for StreamLink {
+    fn exchange<'a>(
+        &'a self,
+        request: OutgoingRequest,
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
+    ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
+        Box::pin(async move {
+            let mut take =
+                |notification: IncomingNotification| on_message(ServerMessage::Notification(notification));
+            self.requests.admit(request)?.response(&mut take).await
+        })
+    }
+
+    fn send(&self, message: Vec<u8>) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(std::future::ready(self.requests.send(message)))
+    }
+
+    fn established(&self, _: &ProtocolVersion) {}
+
+    fn listen<'a>(
+        &'a self,
+        ready: &'a mut (dyn FnMut() + Send),
+        on_message: &'a mut (dyn FnMut(ServerMessage) + Send),
+    ) -> BoxFuture<'a, Result<(), TransportError>> {
+        Box::pin(async move {
+            ready();
+            let mut received = self.received.lock().await;
+            while let Some(message) = received.recv().await {
+                on_message(message);
+            }
+            let gone = || TransportError::new(Closed, "another session took the place of this one");
+            Err(self.requests.ended().unwrap_or_else(gone))
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.requests.has_ended()
+    }
+
+    // > For the stdio transport, the client **SHOULD** initiate shutdown by: First, closing the input stream
+    // The transport ends the streams, not the session.
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 }

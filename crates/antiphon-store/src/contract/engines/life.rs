@@ -1,9 +1,10 @@
 //! A task is started once, runs leg after leg, waits, pauses, and ends.
 
-use super::script::Script;
-use super::subject::EngineSubject;
-use crate::error::StoreErrorKind;
-use crate::task::{NewTask, TaskCreated, TaskLimits};
+use super::{script::Script, subject::EngineSubject};
+use crate::{
+    error::StoreErrorKind,
+    task::{NewTask, TaskCreated, TaskLimits},
+};
 
 pub(super) async fn check(subject: &EngineSubject) {
     a_task_waits_for_the_beginning(subject).await;
@@ -77,4 +78,27 @@ async fn tasks_are_limited(subject: &EngineSubject) {
     let created = subject.first.engine.start(&second, &TaskLimits::default().tasks_of_owner(1)).await;
     assert!(matches!(created, Ok(TaskCreated::First)), "a final task does not count: {created:?}");
     assert_eq!(subject.first.ended(second.task).await, "leg:1");
+}
+
+/// Drains the first instance.
+pub(super) async fn check_handover(subject: &EngineSubject) {
+    let (first, second) = (&subject.first, &subject.second);
+    let runs = subject.started("hold leg wait").await;
+    let waits = subject.started("leg wait").await;
+    first.until_log(runs, "shown").await;
+    first.until_log(waits, "leg:1").await;
+    first.until(waits, |row| !row.is_held).await;
+    second.begin();
+    first.engine.drain();
+    first.engine.idle().await;
+    second.until_log(runs, "hold:1 leg:2").await;
+    // Through the drained instance.
+    first.send(runs, "a").await;
+    first.send(waits, "b").await;
+    assert_eq!(second.ended(runs).await, "hold:1 leg:2 a");
+    assert_eq!(second.ended(waits).await, "leg:1 b");
+    let late = subject.started("leg").await;
+    assert_eq!(second.ended(late).await, "leg:2");
+    assert_eq!(first.program.legs(late) + first.program.legs(waits), 1, "a drained instance begins no leg");
+    assert_eq!(first.row(late).await, second.row(late).await);
 }

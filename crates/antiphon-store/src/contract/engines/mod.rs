@@ -1,16 +1,13 @@
 //! The contract of an engine of tasks.
 
-mod handover;
 mod life;
-mod lists;
 mod messages;
 mod script;
 mod subject;
 
-use std::sync::Arc;
-
 use self::subject::EngineSubject;
-use crate::task::engine::TaskEngine;
+use crate::task::program::TaskEngine;
+use std::sync::Arc;
 
 /// Runs every check of an engine of tasks, on two instances that have the same tasks. Neither of them has begun; the first one has
 /// no tasks to give back afterwards, and the second one has a task that pauses.
@@ -26,6 +23,6 @@ pub async fn check_task_engine(first: Arc<dyn TaskEngine>, second: Arc<dyn TaskE
     let subject = EngineSubject::new(first, second);
     life::check(&subject).await;
     messages::check(&subject).await;
-    lists::check(&subject).await;
-    handover::check(&subject).await;
+    messages::check_lists(&subject).await;
+    life::check_handover(&subject).await;
 }

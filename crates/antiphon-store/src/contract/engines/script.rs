@@ -1,14 +1,19 @@
 //! A program of tasks for the checks: a snapshot is a script, and the log of what happened.
 
-use std::collections::HashMap;
-use std::future::poll_fn;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Poll, Waker};
-use std::time::Duration;
-
-use crate::future::TaskFuture;
-use crate::task::program::{LegControl, TaskAction, TaskDecision, TaskProgram};
-use crate::task::{TaskKey, TaskMessage};
+use crate::{
+    error::TaskFuture,
+    task::{
+        TaskKey, TaskMessage,
+        program::{LegControl, TaskAction, TaskDecision, TaskProgram},
+    },
+};
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{Mutex, PoisonError},
+    task::{Poll, Waker},
+    time::Duration,
+};
 
 /// The time of a pause, and of a wait with a limit.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);

@@ -1,18 +1,24 @@
 //! The engine under test: two instances, their programs, and the changes that they report.
 
-use std::future::poll_fn;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Poll, Waker};
-use std::time::Duration;
-
 use super::script::{Script, ScriptProgram};
-use crate::blob::BlobDigest;
-use crate::key::Owner;
-use crate::task::engine::TaskEngine;
-use crate::task::program::TaskProgram;
-use crate::task::{NewTask, TaskCreated, TaskKey, TaskLimits, TaskRow, TaskSent};
+use crate::{
+    blob::BlobDigest,
+    claim::Owner,
+    task::{
+        NewTask, TaskCreated, TaskKey, TaskLimits, TaskRow, TaskSent,
+        program::{TaskEngine, TaskProgram},
+    },
+};
+use std::{
+    future::poll_fn,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Poll, Waker},
+    time::Duration,
+};
 
 /// Two instances of an engine.
 pub(super) struct EngineSubject {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::life::{Event, HALF, Life};
+use super::subject::{Event, HALF, Life};
 use super::subject::{LEASE, MANY, TICK, TTL, TaskSubject, expect, release, runner};
 use crate::task::{TaskKey, TaskLimits, TaskNext, TaskState};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claims::every_write_is_lost;
-use super::life::{Event, HALF, Life};
+use super::subject::{Event, HALF, Life};
 use super::subject::{FIRST_SNAPSHOT, LEASE, MANY, TICK, TTL, TaskSubject, expect, messages, release};
 use crate::error::StoreErrorKind;
 use crate::task::{NewTask, TaskClaim, TaskCreated, TaskFence, TaskLimits, TaskNext, TaskSent};

@@ -1,15 +1,12 @@
 //! The contract of a store of tasks.
 
 mod claims;
-mod creates;
 mod dues;
 mod ends;
-mod life;
 mod lists;
 mod model;
 mod races;
 mod random;
-mod sends;
 mod subject;
 mod updates;
 
@@ -22,8 +19,8 @@ pub use subject::TaskSubject;
 ///
 /// If the store breaks a rule. The text names the case.
 pub async fn check_tasks(subject: &TaskSubject) {
-    creates::check(subject).await;
-    sends::check(subject).await;
+    lists::check_creates(subject).await;
+    updates::check_sends(subject).await;
     claims::check(subject).await;
     updates::check(subject).await;
     dues::check(subject).await;

@@ -1,15 +1,16 @@
 //! A small model of a store of tasks, written from the documentation of the trait: the clock is a duration, and nothing is
 //! indexed, removed or kept in order.
 
-use std::time::Duration;
-
 use super::subject::Outcome;
-use crate::error::StoreErrorKind;
-use crate::key::RunnerId;
-use crate::task::{
-    NewTask, TaskClaim, TaskCreated, TaskKey, TaskLimits, TaskMessage, TaskNext, TaskRow, TaskSent,
-    TaskState, TaskSummary, TaskUpdate,
+use crate::{
+    claim::RunnerId,
+    error::StoreErrorKind,
+    task::{
+        NewTask, TaskClaim, TaskCreated, TaskKey, TaskLimits, TaskMessage, TaskNext, TaskRow, TaskSent,
+        TaskState, TaskSummary, TaskUpdate,
+    },
 };
+use std::time::Duration;
 
 /// The rows of one owner.
 #[derive(Debug, Default)]

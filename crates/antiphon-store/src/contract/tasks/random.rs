@@ -1,17 +1,18 @@
 //! Random orders of operations of two runners on three tasks of one owner, compared with the model after each operation.
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::time::Duration;
-
-use super::model::{Claimed, Model};
-use super::subject::{MANY, Outcome, TaskSubject, expect, outcome_of, runner};
-use crate::contract::random::Random;
-use crate::key::Owner;
-use crate::task::{
-    NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskNext, TaskRow, TaskSent, TaskStore,
-    TaskSummary, TaskUpdate,
+use super::{
+    model::{Claimed, Model},
+    subject::{MANY, Outcome, TaskSubject, expect, outcome_of, runner},
 };
+use crate::{
+    claim::Owner,
+    contract::random::Random,
+    task::{
+        NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskNext, TaskRow, TaskSent,
+        TaskStore, TaskSummary, TaskUpdate,
+    },
+};
+use std::{collections::HashMap, ops::Range, time::Duration};
 
 /// An operation of a random order.
 #[derive(Clone, Debug)]

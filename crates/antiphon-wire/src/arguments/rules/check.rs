@@ -1,7 +1,9 @@
 //! Arguments against rules.
 
-use crate::arguments::rules::rule::{Bound, Definitions, Others, Rule, Sizes, Types};
-use crate::escaped;
+use crate::{
+    arguments::rules::compile::{Bound, Definitions, Others, Rule, Sizes, Types},
+    escaped,
+};
 use serde::{
     Deserialize as _,
     de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},

@@ -1,6 +1,6 @@
 //! Every place of a schema at which a subschema may appear, and the path to the place.
 
-use super::fault::KEYWORD;
+use super::param::KEYWORD;
 use crate::foreign_text::escaped;
 use serde_json::{Map, Value};
 use std::borrow::Cow;

@@ -1,14 +1,17 @@
-//! A subscription on a legacy session. The server notifies the session of changed lists, and of the resources that were
-//! subscribed to.
+//! A subscription by the server's era: one request to a modern server, notifications on a legacy session.
 
 use crate::{
+    cache::ListKind,
     request::fault::RequestFault,
-    session::{legacy::Session, listeners::Listener},
-    subscribe::inbox::SharedInbox,
-    transport::{IncomingNotification, ServerReply, TransportError, TransportErrorKind::Closed},
+    session::{connection::Connection, legacy::Session, shared::Listener},
+    subscribe::inbox::{Change, SharedInbox},
+    transport::{
+        IncomingNotification, OutgoingRequest, ServerReply, TransportError, TransportErrorKind::Closed,
+    },
 };
 use antiphon_wire::{
-    AcknowledgedParams, RequestId, ServerCapabilities, SubscribeParams, SubscriptionFilter, escaped, method,
+    AcknowledgedParams, ListenParams, Meta, RequestId, ServerCapabilities, SubscribeParams,
+    SubscriptionFilter, escaped, method, write_request,
 };
 use serde_json::value::to_raw_value;
 use std::sync::{Arc, Weak};
@@ -52,7 +55,7 @@ impl Drop for ResourceSubscriptions {
 }
 
 /// Subscribes, and waits as long as the session lasts. Always ends with an error.
-pub(crate) async fn listen(
+pub(crate) async fn on_session(
     session: Arc<Session>,
     id: RequestId,
     inbox: SharedInbox,
@@ -129,4 +132,56 @@ async fn subscribe(
 
 fn offers(can: &ServerCapabilities, name: &str, what: &str) -> bool {
     can.0.get(name).and_then(|settings| settings.get(what)).and_then(serde_json::Value::as_bool) == Some(true)
+}
+
+// A subscription to a modern server: one request, which is answered when the subscription ends.
+
+/// Sends the request that is answered when the subscription ends. Dropping it cancels the subscription: closes the stream, or
+/// sends `notifications/cancelled`.
+pub(crate) async fn modern(
+    connection: &Connection,
+    id: RequestId,
+    inbox: &SharedInbox,
+) -> Result<ServerReply, RequestFault> {
+    let core = &connection.core;
+    let version = core.known().version.clone();
+    let meta = Meta::for_request(&version, Some(&core.info), &core.capabilities);
+    let params = ListenParams::new(inbox.lock().filter().clone(), meta);
+    let body = write_request(&id, method::SUBSCRIPTIONS_LISTEN, &params).map_err(RequestFault::Unwritable)?;
+    let request = OutgoingRequest::new(id, method::SUBSCRIPTIONS_LISTEN, version, body);
+    let mut on_notification = |notification| {
+        if let Some(change) = inbox.lock().take(&notification) {
+            forget(connection, &change);
+        }
+    };
+    connection.transport.exchange(request, &mut on_notification).await.map_err(RequestFault::Transport)
+}
+
+/// Removes a change from the cache.
+fn forget(connection: &Connection, change: &Change) {
+    match change {
+        Change::Tools => connection.core.cache.forget_list(ListKind::Tools),
+        Change::Prompts => connection.core.cache.forget_list(ListKind::Prompts),
+        Change::Resources => connection.core.cache.forget_list(ListKind::Resources),
+        Change::Resource(uri) => connection.core.cache.forget_resource(uri),
+        // Tasks are not cached.
+        Change::Task(_) => {}
+    }
+}
+
+/// Removes from the cache what may have changed while the subscription was broken.
+pub(crate) fn forget_all(connection: &Connection, filter: &SubscriptionFilter) {
+    for (asked, list) in [
+        (filter.tools_list_changed, Change::Tools),
+        (filter.prompts_list_changed, Change::Prompts),
+        (filter.resources_list_changed, Change::Resources),
+    ] {
+        if asked == Some(true) {
+            forget(connection, &list);
+        }
+    }
+    if filter.resource_subscriptions.as_ref().is_some_and(|uris| !uris.is_empty()) {
+        // The server reports parts of the resources as well: any of them may have changed.
+        connection.core.cache.forget_contents();
+    }
 }
