@@ -3,6 +3,7 @@
 //! The models in the workspace `loom` compile `wake_tracker.rs` and `step_waker.rs` with replacements of the same
 //! names. They try every order in which the threads can run.
 
+pub(crate) use antiphon_wire::lock::Lock as Mutex;
 pub(crate) use std::{
     sync::{
         Arc,
@@ -11,23 +12,7 @@ pub(crate) use std::{
     task::Waker,
 };
 
-use std::{
-    sync::{self, MutexGuard, PoisonError},
-    task::Wake,
-};
-
-/// A mutex that ignores poisoning: no panic can leave its value half changed.
-pub(crate) struct Mutex<T>(sync::Mutex<T>);
-
-impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(sync::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use std::task::Wake;
 
 /// Implements `Wake` for a type by one of its methods. The models have no `Wake`, so their macro of this name expands to
 /// nothing.

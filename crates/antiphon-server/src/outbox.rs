@@ -1,12 +1,13 @@
 //! The messages that a request sends before its reply: progress, log messages, and the changes of a subscription.
 
+use antiphon_wire::lock::Lock;
 use futures_util::task::AtomicWaker;
 #[cfg(feature = "http")]
 use std::sync::atomic::AtomicBool;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -34,7 +35,7 @@ type AllBytes = Arc<AtomicUsize>;
 
 #[derive(Debug, Default)]
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Lock<Queue>,
     /// `None` for an outbox that is limited alone.
     all: Option<AllBytes>,
     /// Wakes the task of the transport.
@@ -94,7 +95,7 @@ impl Outbox {
     #[cfg(feature = "http")]
     fn within(all: Option<AllBytes>) -> Self {
         let (waker, silent) = (AtomicWaker::new(), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { queue: Mutex::default(), all, waker, silent }), tag: 0 }
+        Self { shared: Arc::new(Shared { queue: Lock::default(), all, waker, silent }), tag: 0 }
     }
 
     /// Returns an outbox for one more request of the same channel.
@@ -253,7 +254,7 @@ impl Outbox {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Each change of it is made at once: a panic elsewhere leaves it whole.
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.queue.lock()
     }
 }
 
@@ -274,7 +275,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let waiting = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner).bytes;
+        let waiting = self.queue.get_mut().bytes;
         self.counted(waiting, 0);
     }
 }

@@ -7,15 +7,16 @@ use crate::{
     },
     options::limits::Limits,
 };
+use antiphon_wire::lock::Lock;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 /// The amounts in use.
 #[derive(Debug, Default)]
-pub(crate) struct Quota(Mutex<Usage>);
+pub(crate) struct Quota(Lock<Usage>);
 
 #[derive(Debug, Default)]
 struct Usage {
@@ -108,7 +109,7 @@ impl Quota {
 
     fn usage(&self) -> MutexGuard<'_, Usage> {
         // Each change is complete before the lock is released.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -9,12 +9,13 @@ use crate::{
     options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
+use antiphon_wire::lock::Lock;
 use futures_util::task::AtomicWaker;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
@@ -38,7 +39,7 @@ pub(crate) type ListFlags = [bool; ListKind::ALL.len()];
 /// The open subscriptions, which are notified of changes.
 #[derive(Default)]
 pub(crate) struct SubscriptionRegistry {
-    subscribers: Mutex<Subscribers>,
+    subscribers: Lock<Subscribers>,
     places: Arc<Quota>,
     /// The cost of all that is watched, in bytes.
     bytes: Arc<Quota>,
@@ -57,7 +58,7 @@ struct Subscribers {
 /// One subscription: its lists, and its pending changes.
 struct Subscriber {
     lists: ListFlags,
-    pending: Mutex<PendingChanges>,
+    pending: Lock<PendingChanges>,
     waker: AtomicWaker,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct SubscriptionHandle {
     registry: Arc<SubscriptionRegistry>,
     number: u64,
     subscriber: Arc<Subscriber>,
-    state: Mutex<SubscriptionState>,
+    state: Lock<SubscriptionState>,
 }
 
 /// The URIs of a subscription, and its parts of the quotas.
@@ -120,7 +121,7 @@ impl SubscriptionRegistry {
         let mut bytes = self.bytes.nothing(account);
         let cost = uris.iter().map(|uri| cost_of(uri)).sum::<usize>() + tasks * TASK_COST;
         bytes.grow(cost, &byte_limits(limits)).map_err(busy)?;
-        let subscriber = Arc::new(Subscriber { lists, pending: Mutex::default(), waker: AtomicWaker::new() });
+        let subscriber = Arc::new(Subscriber { lists, pending: Lock::default(), waker: AtomicWaker::new() });
         let mut subscribers = self.subscribers();
         let number = subscribers.next;
         subscribers.next += 1;
@@ -129,7 +130,7 @@ impl SubscriptionRegistry {
             subscribers.by_uri.entry(uri.clone()).or_default().insert(number, index);
         }
         drop(subscribers);
-        let state = Mutex::new(SubscriptionState { uris, bytes, place });
+        let state = Lock::new(SubscriptionState { uris, bytes, place });
         Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, state })
     }
 
@@ -166,7 +167,7 @@ impl SubscriptionRegistry {
 
     fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
         // Each change is complete before the lock is released.
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscribers.lock()
     }
 }
 
@@ -216,7 +217,7 @@ pub(crate) fn total_length(uris: &[String]) -> usize {
 
 impl Subscriber {
     fn pending(&self) -> MutexGuard<'_, PendingChanges> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     fn change(&self, change: impl FnOnce(&mut PendingChanges)) {
@@ -291,7 +292,7 @@ impl SubscriptionHandle {
     }
 
     fn state(&self) -> MutexGuard<'_, SubscriptionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Polls for the next change. A change that happened several times is returned once.

@@ -18,6 +18,8 @@ mod implementation;
 mod known_ask;
 mod legacy;
 pub mod lenient;
+#[doc(hidden)]
+pub mod lock;
 mod members;
 mod message;
 mod meta;

@@ -10,6 +10,7 @@ use crate::{
         records::{call_name, stored_leg},
     },
     errors::refusal::{ATTEMPTS, Refusal, refused, repeated},
+    in_place::rare,
     options::{Level, seconds},
     request::admit::Admitted,
     runtime::{
@@ -63,8 +64,7 @@ pub(crate) async fn claim(
 ) -> Result<ClaimResult, Refusal> {
     match &server.claims {
         None if !admitted.is_spilled() => check_approver(admitted).map(|()| ClaimResult::Run(None)),
-        // Boxed, because it would enlarge the future of every call.
-        claims => Box::pin(claim_in_store(server, admitted, claims.as_ref())).await,
+        claims => rare(claim_in_store(server, admitted, claims.as_ref())).await,
     }
 }
 

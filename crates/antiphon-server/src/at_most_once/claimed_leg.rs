@@ -9,14 +9,14 @@ use crate::{
 use antiphon_engine::{Record, StoredLeg};
 use antiphon_seal::{Call, CallSecret, canonical::canonical};
 use antiphon_store::{CallStore, Fence, Fingerprint};
-use antiphon_wire::{InputResponses, escaped};
+use antiphon_wire::{InputResponses, escaped, lock::Lock};
 use serde_json::{Map, Value, value::RawValue};
 use std::{
     fmt,
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -43,13 +43,13 @@ pub(crate) struct NewClaim {
 pub(crate) struct ClaimedLeg {
     pub(crate) claim: NewClaim,
     /// The records of earlier runs of this leg, until this run continues from them.
-    stored: Mutex<StoredLeg>,
+    stored: Lock<StoredLeg>,
     /// The call of a first request, until the handler begins it.
-    first_call: Mutex<Option<Call>>,
+    first_call: Lock<Option<Call>>,
     /// True once the row needs nothing more of this run.
     settled: AtomicBool,
     /// The moment until which no other run can have taken the leg over, unless the store's clock has stepped.
-    valid_until: Mutex<Instant>,
+    valid_until: Lock<Instant>,
     /// The number of steps of this run that have begun and whose failure is not known.
     steps: AtomicU32,
     /// True if a step of this run was dropped before it ended: nobody knows whether it had its effect.
@@ -60,10 +60,10 @@ impl ClaimedLeg {
     /// `first_call` is the call of a first request, which all of its runs have.
     pub(crate) fn new(claim: NewClaim, stored: StoredLeg, first_call: Option<Call>) -> Arc<Self> {
         Arc::new(Self {
-            valid_until: Mutex::new(claim.claimed + claim.lease),
+            valid_until: Lock::new(claim.claimed + claim.lease),
             claim,
-            stored: Mutex::new(stored),
-            first_call: Mutex::new(first_call),
+            stored: Lock::new(stored),
+            first_call: Lock::new(first_call),
             settled: AtomicBool::new(false),
             steps: AtomicU32::new(0),
             is_interrupted: AtomicBool::new(false),
@@ -72,12 +72,12 @@ impl ClaimedLeg {
 
     /// Takes the records of earlier runs of this leg.
     pub(crate) fn take_stored(&self) -> StoredLeg {
-        std::mem::take(&mut *self.stored.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.stored.lock())
     }
 
     /// Takes the call that the handler of a first request begins.
     pub(crate) fn take_first_call(&self) -> Option<Call> {
-        self.first_call.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.first_call.lock().take()
     }
 
     /// Returns true if the starts and ends of steps are stored.
@@ -115,7 +115,7 @@ impl ClaimedLeg {
             let begin = Instant::now();
             match store.renew(fence, *lease).await {
                 Ok(()) => {
-                    *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner) = begin + *lease;
+                    *self.valid_until.lock() = begin + *lease;
                 }
                 Err(error) if error.is_fence_lost() => {
                     tracing::error!(call = %escaped(&fence.call()), "another run took a leg over: this one ends without a reply");
@@ -133,7 +133,7 @@ impl ClaimedLeg {
     }
 
     fn valid_until(&self) -> Instant {
-        *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.valid_until.lock()
     }
 
     /// Returns true if the lease has not ended: no other run has taken the leg over.

@@ -6,11 +6,12 @@ use crate::{
     task_registry::leg::TaskLeg,
 };
 use antiphon_wire::{
-    LogLevel, LogMessageParams, ProgressParams, ProgressToken, escaped, method, write_notification,
+    LogLevel, LogMessageParams, ProgressParams, ProgressToken, escaped, lock::Lock, method,
+    write_notification,
 };
 use serde::Serialize;
 use serde_json::{Number, Value};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The notifications that one request accepts, and the outbox for them.
 pub(crate) struct Emitter {
@@ -29,7 +30,7 @@ enum Receiver {
 struct Progress {
     token: ProgressToken,
     /// The last value that was sent.
-    reached: Mutex<Option<f64>>,
+    reached: Lock<Option<f64>>,
 }
 
 impl Emitter {
@@ -41,7 +42,7 @@ impl Emitter {
         if token.is_none() && level.is_none() {
             return None;
         }
-        let progress = token.map(|token| Progress { token, reached: Mutex::new(None) });
+        let progress = token.map(|token| Progress { token, reached: Lock::new(None) });
         Some(Self { to: Receiver::Client(outbox?.clone()), progress, level })
     }
 
@@ -49,14 +50,14 @@ impl Emitter {
     ///
     /// > `notifications/progress` and `notifications/message` [...] are not supported on tasks
     pub(crate) fn of_task(task: &Arc<TaskLeg>) -> Self {
-        let progress = Progress { token: ProgressToken::Null, reached: Mutex::new(None) };
+        let progress = Progress { token: ProgressToken::Null, reached: Lock::new(None) };
         Self { to: Receiver::Task(Arc::clone(task)), progress: Some(progress), level: None }
     }
 
     pub(crate) fn progress(&self, value: f64, total: Option<f64>, message: Option<&str>) {
         let (Some(progress), Some(number)) = (&self.progress, Number::from_f64(value)) else { return };
         // > The `progress` value **MUST** increase with each notification, even if the total is unknown.
-        let mut reached = progress.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reached = progress.reached.lock();
         if reached.is_some_and(|reached| value <= reached) {
             tracing::debug!(value, ?reached, "progress did not increase: not sent");
             return;

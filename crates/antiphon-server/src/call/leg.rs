@@ -14,6 +14,7 @@ use crate::{
         setup::{leg_context, setup},
     },
     errors::refusal::Refusal,
+    in_place::rare,
     options::OnVersion,
     request::{admit::Admitted, carrier::LegCarrier},
     runtime::Runtime,
@@ -35,8 +36,7 @@ pub(crate) async fn run<T: Send + 'static>(
         with_done(admitted, refusal)
     })?;
     if !again.is_empty() {
-        // Boxed, because it would enlarge the future of every call.
-        return Box::pin(ask_again(server, admitted, again)).await;
+        return rare(ask_again(server, admitted, again)).await;
     }
     let mut session = in_session::SessionPacing::default();
     // The record of the leg before, if the request did not bring it in its state: only sessions have one.
@@ -53,9 +53,9 @@ pub(crate) async fn run<T: Send + 'static>(
         let LegCarrier::Pushed(pushed) = admitted.carrier() else {
             return leave(server, admitted, claim.map(Arc::as_ref), round, left).await;
         };
-        // The call continues here: the handler is entered again. Boxed, because it would enlarge the future of every call.
+        // The call continues here: the handler is entered again.
         let pushed = Arc::clone(pushed);
-        let next = Box::pin(session.next(server, admitted, &pushed, round, *left));
+        let next = rare(session.next(server, admitted, &pushed, round, *left));
         record = Some(match claim {
             None => next.await?,
             Some(claim) => Box::pin(claim.run(next)).await.ok_or_else(|| claim.lost())??,
@@ -126,8 +126,7 @@ async fn enter<T: Send + 'static>(
     let mut in_flight = InFlight::new(handler, Arc::clone(&shared), slot, server.limits.step_grace);
     let mut result = match claim {
         None => (&mut in_flight).await,
-        // Boxed, because it would enlarge the future of every call.
-        Some(claim) => Box::pin(claim.run(&mut in_flight)).await.ok_or_else(|| claim.lost())?,
+        Some(claim) => rare(claim.run(&mut in_flight)).await.ok_or_else(|| claim.lost())?,
     };
     if checks {
         // The second run uses the handler's own concurrency permit.

@@ -10,12 +10,12 @@ use crate::{
 };
 use antiphon_engine::{CallSite, DeferredWork, Leg, LegOutput, LogEvent, PollContext, SlotId, StopReason};
 use antiphon_seal::{Call, CallSecret, Digest};
-use antiphon_wire::escaped;
+use antiphon_wire::{escaped, lock::Lock};
 use std::{
     cell::Cell,
     panic::Location,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
@@ -25,11 +25,11 @@ use tokio::task::AbortHandle;
 
 /// One leg while its handler runs.
 pub(crate) struct LegRuntime {
-    leg: Mutex<LazyLeg>,
+    leg: Lock<LazyLeg>,
     /// Tasks that end with the leg.
-    tasks: Mutex<Vec<AbortHandle>>,
+    tasks: Lock<Vec<AbortHandle>>,
     /// The refusals that the handler has received.
-    refusals: Mutex<Vec<AskError>>,
+    refusals: Lock<Vec<AskError>>,
     server: Arc<Runtime>,
     carrier: LegCarrier,
     /// The claim of this leg in the server's store, if it has one.
@@ -71,9 +71,9 @@ impl LegRuntime {
         needs_tracker: Option<Arc<AtomicBool>>,
     ) -> Self {
         Self {
-            leg: Mutex::new(leg),
-            tasks: Mutex::default(),
-            refusals: Mutex::default(),
+            leg: Lock::new(leg),
+            tasks: Lock::default(),
+            refusals: Lock::default(),
             server,
             carrier,
             claim,
@@ -120,7 +120,7 @@ impl LegRuntime {
     }
 
     fn lock(&self) -> MutexGuard<'_, LazyLeg> {
-        self.leg.lock().unwrap_or_else(PoisonError::into_inner)
+        self.leg.lock()
     }
 
     /// Begins a poll of the handler with `waker`. The driver itself was polled with `parent`.
@@ -233,12 +233,12 @@ impl LegRuntime {
     pub(crate) fn note_refusal(&self, refusal: AskError) {
         // Concurrent futures may be dropped because of the refusal, even if the author makes the error of it.
         self.with(Leg::note_refusal);
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
+        self.refusals.lock().push(refusal);
     }
 
     /// Returns the last refusal of a question with this prefix.
     pub(crate) fn refused_below(&self, scope: &str) -> Option<AskError> {
-        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusals = self.refusals.lock();
         refusals.iter().rev().find(|refusal| refusal.key().starts_with(scope)).cloned()
     }
 
@@ -254,14 +254,14 @@ impl LegRuntime {
     }
 
     pub(crate) fn end_with_leg(&self, task: AbortHandle) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         tasks.push(task);
     }
 
     /// Aborts the leg's tasks.
     pub(crate) fn end(&self) {
-        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
             task.abort();
         }

@@ -14,7 +14,7 @@ use crate::{
     },
     errors::{Error, refusal::Refusal},
     identity::Caller,
-    in_place::boxed,
+    in_place::{boxed, rare},
     offer::{
         CacheHint,
         offers::{Offers, RegisteredTool},
@@ -74,8 +74,7 @@ async fn run_admitted<T: Send + 'static>(
         Checked::Complete(result) => return Ok(CallReply::Complete(result).into()),
         Checked::Task => {
             admitted.require(admitted.leg().settings.needs)?;
-            // Boxed, because it would enlarge the future of every call.
-            let created = Box::pin(task::start(server, request, name, admitted.principal())).await?;
+            let created = rare(task::start(server, request, name, admitted.principal())).await?;
             return Ok(CallReply::Task(created).into());
         }
     }

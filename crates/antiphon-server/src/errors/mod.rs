@@ -182,7 +182,7 @@ fn plain_text(error: &dyn Any) -> Option<String> {
 }
 
 /// Returns the text for the caller of an error of this crate.
-pub(crate) fn own_text(error: &(dyn StdError + 'static)) -> Option<String> {
+fn own_text(error: &(dyn StdError + 'static)) -> Option<String> {
     match error.downcast_ref::<StepError>() {
         Some(step) => step.user_facing.then(|| step.message.clone()),
         None => error.downcast_ref::<AskError>().map(ToString::to_string),

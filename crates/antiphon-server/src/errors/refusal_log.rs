@@ -1,8 +1,8 @@
 //! The log of refused requests: each cause once a minute as a warning, so that a peer cannot fill the log.
 
+use antiphon_wire::lock::Lock;
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -13,7 +13,7 @@ const MAX_CAUSES: usize = 64;
 
 /// The causes of refusals, with the time of their last warning.
 #[derive(Debug, Default)]
-pub(crate) struct RefusalLog(Mutex<Table>);
+pub(crate) struct RefusalLog(Lock<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
@@ -40,7 +40,7 @@ pub(crate) enum Loudness {
 impl RefusalLog {
     /// Counts a refusal. `cause` may contain names that the caller chose; they must be cut.
     pub(crate) fn count(&self, cause: &str, now: SystemTime) -> Loudness {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         if let Some(entry) = table.causes.get_mut(cause) {
             return entry.count(now);
         }

@@ -116,7 +116,7 @@ impl fmt::Debug for Caller<'_> {
 }
 
 /// A function that identifies the caller.
-pub(crate) type PrincipalBinder =
+type PrincipalBinder =
     Arc<dyn Fn(&Caller<'_>) -> Result<Option<Principal>, Box<dyn StdError + Send + Sync>> + Send + Sync>;
 
 /// The rules by which a server identifies its callers.

@@ -4,14 +4,14 @@ use crate::layer::{
     CallService,
     call::{Call, CallReply, Outcome, Refused},
 };
-use antiphon_wire::{escaped, method};
+use antiphon_wire::{escaped, lock::Lock, method};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::{
     fmt,
     io::{self, Write},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -34,7 +34,7 @@ use tower_service::Service;
 /// or removed later shows, unless the end of the log is removed as well. A call whose line cannot be written is refused before its handler
 /// runs; what the handler did is not taken back if the second line fails, and an error is logged.
 #[derive(Clone)]
-pub struct AuditLog(Arc<Mutex<Chain>>);
+pub struct AuditLog(Arc<Lock<Chain>>);
 
 struct Chain {
     output: Box<dyn Write + Send>,
@@ -50,11 +50,11 @@ impl AuditLog {
 
     /// Returns a layer that continues a log whose last line has this number and this hash.
     pub fn after(output: impl Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
-        Self(Arc::new(Mutex::new(Chain { output: Box::new(output), number, previous: hash.into() })))
+        Self(Arc::new(Lock::new(Chain { output: Box::new(output), number, previous: hash.into() })))
     }
 
     fn write(&self, mut line: Value) -> io::Result<()> {
-        let mut chain = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chain = self.0.lock();
         line["number"] = json!(chain.number + 1);
         line["previous"] = json!(chain.previous);
         let hash = hex(&Sha256::digest(line.to_string()));

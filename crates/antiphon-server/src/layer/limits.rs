@@ -4,6 +4,7 @@ use crate::layer::{
     CallService,
     call::{Call, CallReply, Outcome, Refused},
 };
+use antiphon_wire::lock::Lock;
 use futures_util::future::BoxFuture;
 use governor::{
     DefaultKeyedRateLimiter, Quota,
@@ -15,7 +16,7 @@ use std::{
     collections::HashMap,
     fmt,
     num::NonZeroUsize,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -194,7 +195,7 @@ pub struct ResultCache(Arc<Cache>);
 
 struct Cache {
     times: HashMap<String, Duration>,
-    results: Mutex<LruCache<String, (Instant, Box<RawValue>)>>,
+    results: Lock<LruCache<String, (Instant, Box<RawValue>)>>,
 }
 
 impl ResultCache {
@@ -205,7 +206,7 @@ impl ResultCache {
     ) -> Self {
         let results = LruCache::new(NonZeroUsize::new(results).unwrap_or(NonZeroUsize::MIN));
         let times = times.into_iter().map(|(name, time)| (name.into(), time)).collect();
-        Self(Arc::new(Cache { times, results: Mutex::new(results) }))
+        Self(Arc::new(Cache { times, results: Lock::new(results) }))
     }
 
     /// Returns the key of a request, and the time for which its result is kept; `None` if it is not.
@@ -220,13 +221,13 @@ impl ResultCache {
     }
 
     fn find(&self, key: &str) -> Option<Box<RawValue>> {
-        let mut results = self.0.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.0.results.lock();
         let (until, result) = results.get(key)?;
         (*until > Instant::now()).then(|| result.clone())
     }
 
     fn keep(&self, key: String, time: Duration, result: Box<RawValue>) {
-        let mut results = self.0.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.0.results.lock();
         results.put(key, (Instant::now() + time, result));
     }
 }

@@ -13,12 +13,12 @@ use crate::{
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{
-    AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, escaped, write_result,
+    AskSupport, ClientCapabilities, ErrorObject, ProtocolVersion, Request, escaped, lock::Lock, write_result,
 };
 use futures_util::task::AtomicWaker;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// The members of `initialize` that are used here. A client that omits its name is served too.
 #[derive(Deserialize)]
@@ -134,7 +134,7 @@ impl Server {
             key: OnceLock::new(),
             principal,
             subscription,
-            state: Mutex::new(State { permit, ..State::default() }),
+            state: Lock::new(State { permit, ..State::default() }),
             notifier: AtomicWaker::new(),
         }))
     }

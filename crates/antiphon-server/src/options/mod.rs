@@ -4,10 +4,10 @@ pub(crate) mod limits;
 
 use antiphon_engine::Migration;
 use antiphon_seal::Principal;
-use antiphon_wire::AskSupport;
+use antiphon_wire::{AskSupport, lock::Lock};
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -254,7 +254,7 @@ impl Clock {
 
     /// Returns a clock that does not advance until the test moves it.
     pub fn manual(start: SystemTime) -> (Self, ManualClock) {
-        let hand = ManualClock(Arc::new(Mutex::new(start)));
+        let hand = ManualClock(Arc::new(Lock::new(start)));
         let read = hand.clone();
         (Self(Arc::new(move || read.now())), hand)
     }
@@ -284,22 +284,22 @@ impl fmt::Debug for Clock {
 
 /// The hand of a [manual](Clock::manual) clock.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<Mutex<SystemTime>>);
+pub struct ManualClock(Arc<Lock<SystemTime>>);
 
 impl ManualClock {
     /// Returns the time of the clock.
     pub fn now(&self) -> SystemTime {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += by;
+        *self.0.lock() += by;
     }
 
     /// Moves the clock back, to test differing clocks of other machines.
     pub fn turn_back(&self, by: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) -= by;
+        *self.0.lock() -= by;
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
         refusal::{Refusal, StepsKept},
         refusal_log::log_refusal,
     },
-    in_place::boxed,
+    in_place::{boxed, rare},
     options::{
         OnVersion,
         limits::{LEG_WARNING, OnExpired, RECORD_WARNING},
@@ -281,9 +281,8 @@ impl<'a> Admitted<'a> {
         let Some(SpilledRecord { spilled, call, tool_version }) = opened.spilled.take() else {
             return Ok(());
         };
-        // Boxed, because it would enlarge the future of every call.
         let binding = self.leg.binding(self.principal.as_ref());
-        let record = Box::pin(spill::load(server, &binding, call, spilled)).await?;
+        let record = rare(spill::load(server, &binding, call, spilled)).await?;
         opened.record = Some(migrated(&self.leg, call, tool_version, record)?);
         Ok(())
     }
@@ -296,9 +295,8 @@ impl<'a> Admitted<'a> {
     ) -> Result<Option<Record>, Refusal> {
         let (_, opened) = open(server, self, state)?;
         let Some(SpilledRecord { spilled, call, .. }) = opened.spilled else { return Ok(opened.record) };
-        // Boxed, because it would enlarge the future of every call.
         let binding = self.binding();
-        Box::pin(spill::load(server, &binding, call, spilled)).await.map(Some)
+        rare(spill::load(server, &binding, call, spilled)).await.map(Some)
     }
 
     /// Returns the last Unix second at which the state could be accepted; 0 without a state.
@@ -388,8 +386,7 @@ impl<'a> Admitted<'a> {
             };
             let binding = self.binding();
             let put = spill::put(server, &binding, call.id(), &bytes, keep);
-            // Boxed, because it would enlarge the future of every call.
-            bytes = Box::pin(put).await?;
+            bytes = rare(put).await?;
         }
         let (sealer, binding) = (server.sealing.sealer(), self.binding());
         let sealed = match stays_here {

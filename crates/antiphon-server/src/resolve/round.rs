@@ -6,12 +6,13 @@ use crate::{
     errors::{BuildError, Error},
     resolve::{Arguments, FromValue, Provided, Source},
 };
+use antiphon_wire::lock::Lock;
 use futures_util::future::BoxFuture;
 use std::{
     any::{Any, TypeId},
     fmt,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     task::{Context, Poll},
 };
 
@@ -59,7 +60,7 @@ pub struct Round<'a, A> {
     ctx: &'a Ctx,
     arguments: &'a A,
     provided: &'a Provided,
-    table: Mutex<Vec<Entry<'a, A>>>,
+    table: Lock<Vec<Entry<'a, A>>>,
 }
 
 /// One resolver.
@@ -72,7 +73,7 @@ struct Entry<'a, A> {
 impl<'a, A: Arguments> Round<'a, A> {
     /// Returns the round of one leg of a call with these arguments.
     pub fn new(ctx: &'a Ctx, arguments: &'a A, provided: &'a Provided) -> Self {
-        Self { ctx, arguments, provided, table: Mutex::default() }
+        Self { ctx, arguments, provided, table: Lock::default() }
     }
 
     /// Returns the arguments of the call.
@@ -172,7 +173,7 @@ impl<'a, A: Arguments> Round<'a, A> {
     }
 
     fn table(&self) -> MutexGuard<'_, Vec<Entry<'a, A>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     dispatch::{listen, observe, reply::result_of, route},
     errors::refusal::Refusal,
     identity::Caller,
+    in_place::rare,
     layer::{Layers, call::Served},
     offer::offers::Offers,
     reply::ReplyMessage,
@@ -163,9 +164,8 @@ impl Server {
                 self.route(offers, request, caller).await,
             ));
         }
-        // Boxed, because it would enlarge the future of every request.
         let served = match &self.0.layers {
-            None => Box::pin(self.served(offers, request, caller)).await,
+            None => rare(self.served(offers, request, caller)).await,
             Some(layers) => Box::pin(self.layered(layers, offers, request, caller)).await,
         };
         match served {
@@ -188,8 +188,7 @@ impl Server {
         let Some(layers) = &self.0.layers else {
             return self.observed(request, caller, route(&self.0.runtime, offers, request, caller)).await;
         };
-        // Boxed, because it would enlarge the future of every request.
-        match Box::pin(self.layered(layers, offers, request, caller)).await? {
+        match rare(self.layered(layers, offers, request, caller)).await? {
             Served::Body(body) => Ok(body),
             Served::Open(_) => Err(Refusal::Method(request.method.to_string())),
         }

@@ -17,7 +17,7 @@ use antiphon_seal::{CallId, Digest, EntropyError};
 use antiphon_store::TaskKey;
 use antiphon_wire::{
     AskSupport, CancelledParams, ElicitRequest, ErrorObject, FieldKind, FormField, InputRequest, LogLevel,
-    Notification, ProgressParams, ProtocolVersion, RequestId, Response, escaped, method,
+    Notification, ProgressParams, ProtocolVersion, RequestId, Response, escaped, lock::Lock, method,
 };
 use futures_util::{future::AbortHandle, task::AtomicWaker};
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ use sessions::UrlSession;
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, MutexGuard, OnceLock},
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) principal: Option<Digest>,
     /// The subscription of the session; `None` without a stream for notifications.
     pub(crate) subscription: Option<SubscriptionHandle>,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Lock<State>,
     /// Wakes the task that sends notifications that belong to no request.
     pub(crate) notifier: AtomicWaker,
 }
@@ -317,7 +317,7 @@ impl Shared {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is complete before the lock is released.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

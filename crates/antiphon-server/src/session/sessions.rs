@@ -6,10 +6,11 @@ use crate::{
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
 use antiphon_seal::{CallSecret, Digest, EntropyError, Principal};
+use antiphon_wire::lock::Lock;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, MutexGuard, Weak},
 };
 
 /// A session whose client may have been asked to open a URL.
@@ -26,7 +27,7 @@ pub(crate) struct Sessions {
     /// The permits of handlers in sessions.
     handlers: Arc<Quota>,
     /// The sessions that were asked to open a URL, by the id of the question.
-    url_sessions: Mutex<HashMap<String, Vec<Weak<dyn UrlSession>>>>,
+    url_sessions: Lock<HashMap<String, Vec<Weak<dyn UrlSession>>>>,
 }
 
 impl Sessions {
@@ -36,7 +37,7 @@ impl Sessions {
             secret,
             open: Arc::default(),
             handlers: Arc::default(),
-            url_sessions: Mutex::default(),
+            url_sessions: Lock::default(),
         }))
     }
 
@@ -106,7 +107,7 @@ impl Sessions {
 
     fn all_url_sessions(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<dyn UrlSession>>>> {
         // Each change is complete before the lock is released.
-        self.url_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.url_sessions.lock()
     }
 }
 

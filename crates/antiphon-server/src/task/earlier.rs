@@ -102,7 +102,7 @@ impl Addressed<'_> {
 }
 
 /// Returns a task with the text that the draft has for its status, if it has no other.
-pub(super) fn with_text(mut task: LegacyTask) -> LegacyTask {
+fn with_text(mut task: LegacyTask) -> LegacyTask {
     let text = match task.task.status {
         TaskStatus::InputRequired => "Input Required to Proceed call tasks/result",
         TaskStatus::Completed => "Task has been completed successfully, call tasks/result",

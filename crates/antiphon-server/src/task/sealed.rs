@@ -153,7 +153,7 @@ pub(super) fn open<T: DeserializeOwned>(
 }
 
 /// Opens bytes.
-pub(super) fn open_bytes(server: &Runtime, key: TaskKey, purpose: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+fn open_bytes(server: &Runtime, key: TaskKey, purpose: &str, sealed: &[u8]) -> Option<Vec<u8>> {
     let id = text(key);
     let text = std::str::from_utf8(sealed).ok()?;
     let opened = server.sealing.sealer().open_stored(text, purpose, &binding(&id), server.clock.now());

@@ -3,13 +3,13 @@
 use antiphon_engine::{AskRecord, PendingAsk, Record};
 use antiphon_seal::{Digest, Principal};
 use antiphon_store::TaskKey;
-use antiphon_wire::AskSupport;
+use antiphon_wire::{AskSupport, lock::Lock};
 use futures_util::task::AtomicWaker;
 use std::{
     collections::HashSet,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::Context,
@@ -31,7 +31,7 @@ pub(crate) struct TaskLeg {
     pub(crate) state_ttl: Duration,
     ends: AtomicBool,
     waker: AtomicWaker,
-    news: Mutex<LegNews>,
+    news: Lock<LegNews>,
     changed: Notify,
 }
 
@@ -70,7 +70,7 @@ impl TaskLeg {
             state_ttl,
             ends: AtomicBool::new(false),
             waker: AtomicWaker::new(),
-            news: Mutex::default(),
+            news: Lock::default(),
             changed: Notify::new(),
         })
     }
@@ -124,7 +124,7 @@ impl TaskLeg {
     }
 
     fn news(&self) -> MutexGuard<'_, LegNews> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+        self.news.lock()
     }
 }
 
@@ -139,7 +139,7 @@ type GivenBack = Box<dyn Fn(TaskKey) + Send + Sync>;
 
 /// The questions that are with a client now.
 pub(crate) struct AskedQuestions {
-    asked: Mutex<HashSet<(TaskKey, String)>>,
+    asked: Lock<HashSet<(TaskKey, String)>>,
     given_back: GivenBack,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct AskedQuestion {
 
 impl AskedQuestions {
     pub(crate) fn new(given_back: GivenBack) -> Arc<Self> {
-        Arc::new(Self { asked: Mutex::default(), given_back })
+        Arc::new(Self { asked: Lock::default(), given_back })
     }
 
     /// Takes a question; nothing if a client has it already.
@@ -162,7 +162,7 @@ impl AskedQuestions {
     }
 
     fn asked(&self) -> MutexGuard<'_, HashSet<(TaskKey, String)>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::{
     identity::Caller,
+    in_place::rare,
     quota::{BudgetExhausted, RequestBudget, RequestBytes},
     serve::http::{
         HttpOptions,
@@ -13,7 +14,7 @@ use crate::{
         rejection::Rejection,
     },
 };
-use antiphon_wire::escaped;
+use antiphon_wire::{escaped, lock::Lock};
 use futures_util::future::poll_immediate;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
@@ -24,7 +25,7 @@ use std::{
     mem,
     ops::Deref,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 /// An error of a request's body.
@@ -129,8 +130,7 @@ where
     if let Some(read) = poll_immediate(&mut read).await {
         return read;
     }
-    // Boxed, because it would enlarge the future of every request.
-    let read = Box::pin(tokio::time::timeout(options.body_timeout, read));
+    let read = rare(tokio::time::timeout(options.body_timeout, read));
     read.await.unwrap_or_else(|_elapsed| Err(too_slow()))
 }
 
@@ -163,7 +163,7 @@ fn unreadable(error: impl Into<BoxBodyError>) -> Rejection {
 }
 
 /// The length from which a body is read into a buffer of the pool.
-pub(crate) const LARGE: usize = 64 * 1024;
+const LARGE: usize = 64 * 1024;
 
 /// The maximum number of buffers that wait for a body: as many as a few processors use at a time.
 const BUFFERS: usize = 4;
@@ -173,7 +173,7 @@ const CAPACITY: usize = 2 * 1024 * 1024;
 
 /// The free buffers of one endpoint: at most 8 MiB.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BufferPool(Arc<Mutex<Vec<Vec<u8>>>>);
+pub(crate) struct BufferPool(Arc<Lock<Vec<Vec<u8>>>>);
 
 impl BufferPool {
     /// Moves bytes to a buffer of the pool, or to a new one if none is free.
@@ -184,7 +184,7 @@ impl BufferPool {
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,7 +4,8 @@ use crate::{
     identity::account::Account,
     quota::{Quota, QuotaLimits, QuotaPermit},
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use antiphon_wire::lock::Lock;
+use std::sync::Arc;
 
 /// The place of a request of HTTP/2 among those of all connections, until it is dropped.
 ///
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// for callers with a principal can be reached.
 #[derive(Debug)]
 pub(crate) struct StreamPlace {
-    permit: Mutex<QuotaPermit>,
+    permit: Lock<QuotaPermit>,
     limits: QuotaLimits,
 }
 
@@ -20,13 +21,13 @@ impl StreamPlace {
     /// Returns a place, unless all of them are taken.
     pub(crate) fn take(places: &Arc<Quota>, limits: QuotaLimits) -> Option<Self> {
         let permit = places.take(Account::Owner, &limits).ok()?;
-        Some(Self { permit: Mutex::new(permit), limits })
+        Some(Self { permit: Lock::new(permit), limits })
     }
 
     /// Counts the request as one of this account. Returns false if the account, or all anonymous callers, have as many as they may
     /// have.
     pub(crate) fn assign(&self, account: Account) -> bool {
-        let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut permit = self.permit.lock();
         let assigned = permit.assign(account, &self.limits);
         if let Err(full) = &assigned {
             let (limit, all, theirs) = (full.limit, full.all, full.theirs);

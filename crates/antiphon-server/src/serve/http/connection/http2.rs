@@ -17,6 +17,7 @@ use crate::{
     },
     server::message_service::MessageService,
 };
+use antiphon_wire::lock::Lock;
 use http::{Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::{
@@ -30,7 +31,7 @@ use std::{
     convert::Infallible,
     future::{Future, pending},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -137,7 +138,7 @@ impl<S: MessageService> Service<Request<Incoming>> for StreamService<S> {
         let stream = Arc::new(Stream {
             connection: Arc::clone(&self.connection),
             _place: place,
-            waits_since: Mutex::default(),
+            waits_since: Lock::default(),
         });
         // hyper passes the future of this request to the executor before it calls the service again.
         *lock(&self.streams.begun) = Some(Arc::clone(&stream));
@@ -151,7 +152,7 @@ struct Stream {
     connection: Arc<Connection>,
     _place: Arc<StreamPlace>,
     /// The time at which a piece of the response was ready, until the client allows the next.
-    waits_since: Mutex<Option<Instant>>,
+    waits_since: Lock<Option<Instant>>,
 }
 
 impl Stream {
@@ -236,9 +237,9 @@ impl Body for StreamBody {
 /// The tasks of one connection's streams.
 #[derive(Debug, Default)]
 struct Streams {
-    tasks: Mutex<JoinSet<()>>,
+    tasks: Lock<JoinSet<()>>,
     /// The stream that has begun and has no task yet.
-    begun: Mutex<Option<Arc<Stream>>>,
+    begun: Lock<Option<Arc<Stream>>>,
 }
 
 /// The executor of one connection: its tasks end with it, or when their client does not read.
@@ -281,6 +282,6 @@ impl Drop for AbortOnDrop {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Lock<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }

@@ -59,7 +59,7 @@ pub(crate) async fn serve_connection(
 }
 
 /// Serves the requests of a stream. Returns whether the client may still be sending a request that was rejected.
-pub(super) async fn serve_stream(
+async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     place: &Place,
     service: HttpService<impl MessageService>,

@@ -16,7 +16,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 /// The most bytes of a head that any connection may have stored. Those with more need a [`LargeHead`].
-pub(crate) const SMALL_HEAD: usize = 8 * 1024;
+const SMALL_HEAD: usize = 8 * 1024;
 
 /// The most bytes of one read before a body is being read: one byte less than the read that makes hyper double its buffer.
 const SMALL_PIECE: usize = 8 * 1024 - 1;
@@ -219,7 +219,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
 const SMALL: usize = 2048;
 
 /// Writes the pieces. A few bytes are written as one piece, which the system takes faster.
-pub(super) fn poll_write_pieces(
+fn poll_write_pieces(
     stream: Pin<&mut impl AsyncWrite>,
     cx: &mut Context<'_>,
     pieces: &[IoSlice<'_>],

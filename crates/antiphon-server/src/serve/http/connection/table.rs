@@ -7,12 +7,13 @@ use crate::{
     quota::{Quota, QuotaLimits},
     serve::http::stream_place::StreamPlace,
 };
+use antiphon_wire::lock::Lock;
 use futures_util::task::AtomicWaker;
 use std::{
     collections::HashMap,
     future::poll_fn,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
@@ -37,7 +38,7 @@ pub(crate) struct ConnectionTable {
     limit: usize,
     per_address: usize,
     began: Instant,
-    open: Mutex<Open>,
+    open: Lock<Open>,
     /// True while a new connection waits for a place.
     is_awaited: AtomicBool,
     /// Notified while a new connection waits: a place is free, or a connection is idle.
@@ -104,7 +105,7 @@ impl ConnectionTable {
             limit,
             per_address,
             began: Instant::now(),
-            open: Mutex::default(),
+            open: Lock::default(),
             is_awaited: AtomicBool::new(false),
             changed: Notify::new(),
             large_heads: AtomicUsize::new(0),
@@ -200,7 +201,7 @@ impl ConnectionTable {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// Returns the time since `began`, in milliseconds.

@@ -8,11 +8,12 @@ use crate::{
     server::message_service::MessageSession,
 };
 use antiphon_seal::{EntropyError, SecretKey};
+use antiphon_wire::lock::Lock;
 use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -61,7 +62,7 @@ impl<T: MessageSession> Drop for OpenSession<T> {
 
 /// The sessions of an endpoint. Dropping the table ends them.
 pub(crate) struct SessionTable<T: MessageSession> {
-    entries: Mutex<Entries<T>>,
+    entries: Lock<Entries<T>>,
     idle: Duration,
     limits: EventLimits,
     /// An outbox that stays empty: those of the sessions are limited together with it.
@@ -78,7 +79,7 @@ struct Entries<T: MessageSession> {
 impl<T: MessageSession> SessionTable<T> {
     pub(crate) fn new(idle: Duration, limits: EventLimits, outbox: Outbox) -> Self {
         let entries = Entries { by_id: HashMap::new(), swept: Instant::now() };
-        Self { entries: Mutex::new(entries), idle, limits, outbox, bytes: Arc::default() }
+        Self { entries: Lock::new(entries), idle, limits, outbox, bytes: Arc::default() }
     }
 
     /// Adds a session under a new id with this prefix, and returns the id.
@@ -173,8 +174,7 @@ impl<T: MessageSession> SessionTable<T> {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries<T>> {
-        // Each change leaves the state consistent, so a poisoned lock is usable.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

@@ -13,9 +13,10 @@ use crate::serve::http::{
     legacy::event_log::{Event, EventId, EventLog},
     options::EventLimits,
 };
+use antiphon_wire::lock::Lock;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, MutexGuard, atomic::AtomicUsize},
     task::Waker,
 };
 use tokio::time::{Duration, Instant};
@@ -28,7 +29,7 @@ const AHEAD: usize = 4;
 
 /// The streams of one session.
 #[derive(Debug)]
-pub(crate) struct SessionStreams(Mutex<Inner>);
+pub(crate) struct SessionStreams(Lock<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -105,7 +106,7 @@ pub(crate) enum ResumeError {
 impl SessionStreams {
     /// Returns the streams of a new session; `all` counts the bytes of all sessions.
     pub(crate) fn new(limits: EventLimits, all: Arc<AtomicUsize>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Inner {
+        Arc::new(Self(Lock::new(Inner {
             log: EventLog::new(limits, all),
             all: BTreeMap::from([(STANDALONE, Stream::default())]),
             opened: STANDALONE,
@@ -202,8 +203,7 @@ impl SessionStreams {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Each change leaves the state consistent, so a poisoned lock is usable.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
