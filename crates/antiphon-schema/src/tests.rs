@@ -61,7 +61,7 @@ fn faults_are_worded_as_ever() {
 #[test]
 fn the_dialect_is_the_declared_one_or_2020_12() {
     // Here `items` is a list in all dialects but the last.
-    for (uri, _) in dialect::SUPPORTED.into_iter().skip(1) {
+    for (uri, _) in keywords::SUPPORTED.into_iter().skip(1) {
         for uri in [uri, uri.trim_end_matches('#')] {
             let schema = json!({"$schema": uri, "items": [{"type": "string"}]});
             check(schema, &[json!(["a", 1])], &[json!([1])]);

@@ -383,7 +383,7 @@ mod tests {
 
     fn tables() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(CREATE_TABLES).unwrap();
+        connection.execute_batch(rows::CREATE_TABLES).unwrap();
         connection.execute_batch(CREATE_TABLES).unwrap();
         connection
     }
