@@ -118,6 +118,6 @@ mod tests {
         // All others are one cause.
         assert_eq!(warnings, MAX_CAUSES + 1);
         assert_eq!(log.count("host 5000", start + INTERVAL), Warn(0), "the places are free after a minute");
-        assert!(log.0.lock().unwrap().causes.len() <= MAX_CAUSES);
+        assert!(log.0.lock().causes.len() <= MAX_CAUSES);
     }
 }
