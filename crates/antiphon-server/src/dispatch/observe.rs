@@ -94,7 +94,7 @@ pub(super) fn log_end<T: HasMeta>(
         outcome,
         reason,
         legs = leg,
-        call = call.map(|call| tracing::field::display(call)),
+        call = call.map(tracing::field::display),
         milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
         principal = admitted.principal().map(digest),
         "a call ended"

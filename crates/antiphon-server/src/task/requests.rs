@@ -272,7 +272,6 @@ pub(super) async fn load_any(
 }
 
 /// Loads a task again if its row lacks the content. Returns `None` if it does not, and `Some(None)` if the task is gone.
-#[expect(clippy::option_option, reason = "the inner one is that of `load_any`")]
 pub(super) async fn load_content(
     server: &Runtime,
     tasks: &Tasks,
