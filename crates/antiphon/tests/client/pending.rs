@@ -209,7 +209,7 @@ async fn one_ask_that_cannot_be_read_costs_no_others() {
         let asks = json!({"a": form(), "bad": bad, "z": form()});
         let filled = json!({"action": "accept", "content": {"region": "eu", "size": 1}});
         let answered = |answer: &Value| json!([{"a": filled, "bad": answer, "z": filled}, "s"]);
-        let fills = || builder().on_elicit_form(async |ask| Ok(ask.accept(&json!({"region": "eu"}))?));
+        let fills = || builder().on_elicit_form(async |ask| Ok(ask.accept(json!({"region": "eu"}))?));
 
         // The loop ends before anybody is asked, and the program continues it.
         let fake = Fake::script([asking(asks.clone(), Some("s")), done("ok")]);
