@@ -60,8 +60,8 @@ impl RequestData {
 /// The request of this leg, as it arrived: from [`Ctx::request`](crate::Ctx::request).
 ///
 /// Each leg has a request of its own: another instance may receive it, with other headers, from another network. So what must
-/// not change within a call is recorded in a [`step`](crate::Ctx::step). A leg of a task has no request of a client, except what
-/// [`ServerBuilder::keep_in_tasks`](crate::ServerBuilder::keep_in_tasks) names: neither headers, nor an address, nor other values.
+/// not change within a call is recorded in a [`step`](crate::Ctx::step). A leg of a task has no request of a client: neither headers,
+/// nor an address, nor values of layers.
 #[derive(Clone, Copy)]
 pub struct RequestInfo<'a> {
     pub(crate) data: &'a RequestData,
