@@ -56,7 +56,7 @@ pub fn serve_streams<'a>(
     ServeStreams::new(|settings| Box::pin(serve(input, output, server, settings)))
 }
 
-/// A server on a pair of streams, which [`serve_streams`] or [`serve_stdio`](crate::serve::stdio::serve_stdio) has not started
+/// A server on a pair of streams, which [`serve_streams`] or [`serve_stdio`] has not started
 /// yet. It runs when it is awaited; later changes of its settings have no effect.
 #[must_use = "a server runs only when it is awaited"]
 pub struct ServeStreams<'a> {
@@ -82,14 +82,14 @@ impl<'a> ServeStreams<'a> {
     }
 
     /// Sets whether the server [drains](crate::Server::drain) at the end of the input: subscriptions end, and tasks go to another
-    /// process at once. Default: `true` for [`serve_stdio`](crate::serve::stdio::serve_stdio), `false` for [`serve_streams`].
+    /// process at once. Default: `true` for [`serve_stdio`], `false` for [`serve_streams`].
     pub fn drain_at_end(mut self, on: bool) -> Self {
         self.settings.drain_at_end = on;
         self
     }
 
     /// Serves until this future is ready, or until the input ends. When the future is ready, no more is read, and the server
-    /// [drains](crate::Server::drain). Default: SIGTERM or SIGINT for [`serve_stdio`](crate::serve::stdio::serve_stdio), none for
+    /// [drains](crate::Server::drain). Default: SIGTERM or SIGINT for [`serve_stdio`], none for
     /// [`serve_streams`].
     pub fn with_graceful_shutdown(mut self, shutdown: impl Future<Output = ()> + Send + 'a) -> Self {
         self.settings.shutdown = Some(Box::pin(shutdown));

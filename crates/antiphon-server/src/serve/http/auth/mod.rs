@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The token of each request is checked after the rest of its head, and before its body is read: on every leg, with every
-//! HTTP method. The result is a [`Bearer`](crate::Bearer); its issuer, subject and client id are the principal that sealed
+//! HTTP method. The result is a [`Bearer`]; its issuer, subject and client id are the principal that sealed
 //! state is bound to.
 //!
 //! | the request has | status | `WWW-Authenticate: Bearer` |
