@@ -20,7 +20,7 @@ pub mod asks {
     };
 }
 
-/// Steps: what [`Ctx::step`](super::Ctx::step) and [`Ctx::in_transaction`](super::Ctx::in_transaction) return and pass.
+/// Steps: what [`Ctx::step`](crate::server::Ctx::step) and [`Ctx::in_transaction`](crate::server::Ctx::in_transaction) return and pass.
 pub mod steps {
     #[doc(inline)]
     pub use antiphon_server::{Attempt, InTransaction, IntoDone, Step, StepKey};
