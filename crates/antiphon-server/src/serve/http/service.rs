@@ -217,24 +217,21 @@ impl<S: MessageService> HttpService<S> {
         B::Error: Into<BoxBodyError>,
     {
         let Shared { server, options, legacy, budget, buffers, .. } = &*self.shared;
+        let unread = !body.is_end_stream();
         match self.reply_to_head(parts) {
             Ok(Head::Checked(found)) => *accepts = found,
             Ok(Head::Answered(response)) => return HttpReply::Response(Box::new(response)),
-            Err(refused) => {
-                return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
-            }
+            Err(refused) => return HttpReply::Rejection(Rejection { unread, ..refused }),
         }
         let authorized = match authorize(parts, options.auth.as_ref(), server, address).await {
             Ok(authorized) => authorized,
-            Err(refused) => {
-                return HttpReply::Rejection(Rejection { unread: !body.is_end_stream(), ..refused });
-            }
+            Err(refused) => return HttpReply::Rejection(Rejection { unread, ..refused }),
         };
         // A request of HTTP/2 has a place among all of them; now its caller is known.
         if let Some(place) = parts.extensions.get::<Arc<StreamPlace>>()
             && !place.assign(budget.account(&authorized.caller(parts)))
         {
-            return HttpReply::Rejection(too_many_streams(!body.is_end_stream()));
+            return HttpReply::Rejection(too_many_streams(unread));
         }
         if let Some(legacy) = legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(parts, authorized);
