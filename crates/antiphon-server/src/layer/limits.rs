@@ -1,8 +1,11 @@
 //! Layers that keep calls from the server: limits per time, caller and tool, and a cache of results.
 
-use crate::layer::{
-    CallService,
-    call::{Call, CallReply, Outcome, Refused},
+use crate::{
+    identity::Bearer,
+    layer::{
+        CallService,
+        call::{Call, CallReply, Outcome, Refused},
+    },
 };
 use antiphon_wire::lock::Lock;
 use futures_util::future::BoxFuture;
@@ -13,7 +16,7 @@ use governor::{
 use lru::LruCache;
 use serde_json::value::RawValue;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt,
     num::NonZeroUsize,
     sync::Arc,
@@ -69,7 +72,9 @@ impl RateLimit {
         if self.limiter.len() > CALLERS {
             self.limiter.retain_recent();
         }
-        let key = format!("{target}\n{caller}");
+        // A caller can invent names, and addresses are many: those beyond the bound share one quota.
+        let is_full = self.limiter.len() > CALLERS;
+        let key = if is_full { String::new() } else { format!("{target}\n{caller}") };
         let clock = DefaultClock::default();
         self.limiter.check_key(&key).map_err(|full| Refused::busy(full.wait_time_from(clock.now())))
     }
@@ -176,7 +181,8 @@ impl Service<Call> for LimitedTools {
 }
 
 /// A layer that keeps final results of some tools, prompts and resources, and answers the same caller's same request with them. A
-/// result with `isError`, a question, and a result after a question are not kept. Two requests with the same arguments in another order are two.
+/// result with `isError`, a question, and a result after a question are not kept. The caller is the principal with the scopes of the token, and
+/// not more: do not name a tool whose result depends on headers, or on values of layers. Two requests with the same arguments in another order are two.
 ///
 /// ```
 /// use antiphon::server::{Server, layers::ResultCache};
@@ -216,7 +222,9 @@ impl ResultCache {
         let is_first = call.leg() == 1 && call.answers().next().is_none();
         let principal = call.principal().map(|who| (who.issuer(), who.client_id(), who.subject()));
         let arguments = call.arguments().map_or("", RawValue::get);
-        let key = (call.method(), target, call.protocol_version(), principal, arguments);
+        // The server checks scopes behind this layer: a token with fewer of them gets nothing that another one got.
+        let scopes: BTreeSet<_> = call.bearer().into_iter().flat_map(Bearer::scopes).collect();
+        let key = (call.method(), target, call.protocol_version(), principal, scopes, arguments);
         (is_first && !call.is_of_task()).then(|| (format!("{key:?}"), time))
     }
 

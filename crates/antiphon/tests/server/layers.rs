@@ -9,9 +9,10 @@ use antiphon::{
     Result,
     client::{Client, Mode},
     memory,
+    seal::Principal,
     serve::http::{HttpOptions, HttpService},
     server::{
-        Caller, Ctx, NoArguments, Server, ServerBuilder, Tool,
+        Bearer, Caller, Ctx, NoArguments, Server, ServerBuilder, Tool,
         layers::{AuditLog, Call, CallReply, CallService, RateLimit, Refused, ResultCache, ToolConcurrency},
     },
     wire::{
@@ -320,6 +321,40 @@ async fn results_are_kept_for_the_same_caller_and_arguments() {
         assert_eq!(runs(&handler_runs) - before, usize::from(ran), "{user} {tool} {name}");
         before = runs(&handler_runs);
     }
+}
+
+#[tokio::test]
+async fn a_kept_result_is_not_for_a_token_with_fewer_scopes() {
+    let tool = Tool::new("t", async |_: &Ctx, _: NoArguments| "secret").scopes(["read"]);
+    let cache = ResultCache::new(9, [("t", Duration::from_secs(60))]);
+    let server = built(tool, |builder| builder.layer(cache));
+    for (scopes, is_served) in [
+        (&["read"][..], true),
+        (&[], false),
+        (&["write"], false),
+        (&["write", "read"], true),
+        (&["read"], true),
+    ] {
+        let (person, mut extensions) = (Principal::user("anna"), Extensions::new());
+        extensions.insert(person.clone());
+        extensions.insert(Bearer::new(person).with_scopes(scopes.iter().copied()));
+        let reply = send(&server, "tools/call", json!({"name": "t"}), &Caller::remote(&extensions)).await;
+        assert_eq!(reply["result"].is_object(), is_served, "{scopes:?}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn invented_names_do_not_evade_a_limit_for_ever() {
+    let quota = governor::Quota::per_hour(std::num::NonZeroU32::MIN);
+    let server = built(shown(), |builder| builder.layer(RateLimit::per_caller_and_tool(quota)));
+    let mut busy = 0;
+    for number in 0..10_010 {
+        let reply =
+            send(&server, "tools/call", json!({"name": format!("n{number}")}), &Caller::default()).await;
+        busy += usize::from(reply["error"]["data"]["reason"] == "busy");
+    }
+    // The names beyond the bound share one quota.
+    assert!((5..10).contains(&busy), "{busy}");
 }
 
 #[tokio::test]
