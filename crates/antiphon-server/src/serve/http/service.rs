@@ -298,13 +298,20 @@ impl<S: MessageService> HttpService<S> {
                 // A subscription may stay open for days: the memory of its request is freed.
                 drop((request, offers));
                 drop((body, taken(parts), head));
-                tokio::select! {
-                    reply = subscription => HttpReply::json(reply),
-                    // The stream is cut off, and the client opens another with a new token.
-                    () = authorized.expired(server) => HttpReply::Rejection(token_expired()),
-                }
+                until_expired(subscription, authorized.expired(server)).await
             }
         }
+    }
+}
+
+/// Returns the reply of a subscription. It is cut off when its token expires, and the client opens another with a new token.
+async fn until_expired(
+    subscription: BoxFuture<'static, ReplyMessage>,
+    expired: BoxFuture<'static, ()>,
+) -> HttpReply {
+    tokio::select! {
+        reply = subscription => HttpReply::json(reply),
+        () = expired => HttpReply::Rejection(token_expired()),
     }
 }
 
