@@ -46,7 +46,7 @@ pub use store::{
 pub use task::{
     NewTask, TaskClaim, TaskCreated, TaskFence, TaskKey, TaskLimits, TaskMessage, TaskNext, TaskRow,
     TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate,
-    program::{LegControl, TaskAction, TaskDecision, TaskEngine, TaskListener, TaskProgram},
+    program::{LegControl, LegStop, TaskAction, TaskDecision, TaskEngine, TaskListener, TaskProgram},
 };
 
 #[cfg(feature = "engine")]

@@ -55,8 +55,8 @@ pub mod calls {
 /// Rows and programs of tasks: for stores and engines of your own.
 pub mod tasks {
     pub use antiphon_store::{
-        LegControl, NewTask, TaskAction, TaskClaim, TaskCreated, TaskDecision, TaskFence, TaskFuture,
-        TaskKey, TaskListener, TaskMessage, TaskNext, TaskProgram, TaskRow, TaskSent, TaskState, TaskSummary,
-        TaskUpdate,
+        LegControl, LegStop, NewTask, TaskAction, TaskClaim, TaskCreated, TaskDecision, TaskFence,
+        TaskFuture, TaskKey, TaskListener, TaskMessage, TaskNext, TaskProgram, TaskRow, TaskSent, TaskState,
+        TaskSummary, TaskUpdate,
     };
 }

@@ -7,7 +7,6 @@ use std::{
     net::{SocketAddr, TcpStream},
     path::Path,
     sync::Arc,
-    time::Duration,
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
@@ -69,8 +68,6 @@ async fn a_terminated_server_hands_its_task_to_the_next_one() {
     nodes.places.add_permits(1);
     nodes.begun(2).await;
 
-    // A leg has a second from its beginning, in which it may begin a step although its process drains.
-    tokio::time::sleep(Duration::from_millis(1200)).await;
     // SIGTERM comes while the second node is built. The node is finished, and the task goes to the next process at once.
     let address = first.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     let ended = tokio::task::spawn_blocking(move || first.terminate());

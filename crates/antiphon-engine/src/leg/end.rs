@@ -69,6 +69,11 @@ impl Leg {
         self.ending.end_soon();
     }
 
+    /// Ends the leg as [`end_soon`](Self::end_soon) does, as soon as it has recorded something new.
+    pub fn end_after_next_entry(&mut self) {
+        self.ending.end_after_next_entry();
+    }
+
     /// Ends the leg as [`end_soon`](Self::end_soon) does, from a future of the handler. The leg stops with an error if the future
     /// is inside of a step.
     pub fn end_for_task(&mut self, site: CallSite) {
@@ -77,9 +82,9 @@ impl Leg {
         }
     }
 
-    /// Returns `true` if [`end_soon`](Self::end_soon) was called.
+    /// Returns `true` if the leg ends as soon as no step runs.
     pub fn ends_soon(&self) -> bool {
-        self.ending.is_soon()
+        self.ending.is_soon(|| self.replay.history().has_new_entries())
     }
 
     /// Ends the leg. Returns the round, in the order in which the questions were asked, or the reason why no round can
@@ -208,7 +213,7 @@ impl Leg {
 
     fn take_output(&mut self, asked: Vec<AskRecord>) -> Box<LegOutput> {
         self.keep_started_steps();
-        let legs = self.legs();
+        let (legs, was_ended) = (self.legs(), self.ends_soon());
         let call = self.close();
         let history = self.replay.take_history();
         let (notes, state) = self.memory.take();
@@ -217,7 +222,7 @@ impl Leg {
         let output = LegOutput {
             legs,
             call,
-            was_ended: self.ending.is_soon(),
+            was_ended,
             has_new_entries: history.has_new_entries(),
             first_new_step: history.first_new_step().map(Into::into),
             steps_done: history.steps_done().map(ToOwned::to_owned).collect(),

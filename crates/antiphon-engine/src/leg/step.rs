@@ -157,7 +157,7 @@ impl Leg {
         if self.steps.refuses() && open.is_none() {
             return self.refuse_step(id);
         }
-        if self.ending.anchors() && self.setup.delivery == Delivery::NextLeg {
+        if (self.ending.anchors() || self.ends_soon()) && self.setup.delivery == Delivery::NextLeg {
             // The step runs in the next leg, whose state tells it from a second delivery of the same request.
             self.observations.note_anchored(path);
             self.replay.slots_mut().set_step(id, StepPhase::Anchored);

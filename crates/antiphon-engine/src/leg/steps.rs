@@ -155,12 +155,21 @@ pub(super) fn release_interrupted(replay: &mut Replay) -> Vec<SlotId> {
 pub(super) struct Ending {
     /// True if the leg ends before its first new step.
     anchors: bool,
-    /// True if the leg ends as soon as no step runs.
-    ends_soon: bool,
+    /// The leg ends as soon as no step runs, at once or after its next new entry.
+    soon: Soon,
     /// The number of legs that ended with state only.
     state_only_count: u8,
     /// The number of operations of the store that run, without those of steps.
     storing: u32,
+}
+
+/// An end of the leg that its runner requires.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Soon {
+    #[default]
+    No,
+    AfterNextEntry,
+    Now,
 }
 
 impl Ending {
@@ -170,11 +179,23 @@ impl Ending {
 
     /// Ends the leg as soon as no step runs. No new step begins.
     pub(super) fn end_soon(&mut self) {
-        (self.anchors, self.ends_soon) = (true, true);
+        (self.anchors, self.soon) = (true, Soon::Now);
     }
 
-    pub(super) fn is_soon(&self) -> bool {
-        self.ends_soon
+    /// Ends the leg as soon as no step runs and it has a new entry.
+    pub(super) fn end_after_next_entry(&mut self) {
+        if self.soon == Soon::No {
+            self.soon = Soon::AfterNextEntry;
+        }
+    }
+
+    /// Returns `true` if the leg ends as soon as no step runs. The function says if the leg has a new entry.
+    pub(super) fn is_soon(&self, has_new_entry: impl FnOnce() -> bool) -> bool {
+        match self.soon {
+            Soon::No => false,
+            Soon::AfterNextEntry => has_new_entry(),
+            Soon::Now => true,
+        }
     }
 
     /// Returns `true` if the leg ends before its next new step.

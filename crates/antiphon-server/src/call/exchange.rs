@@ -16,6 +16,7 @@ use crate::{
     task_registry::leg::TaskLeg,
 };
 use antiphon_engine::{Leg, PendingAsk, SlotId, StopReason};
+use antiphon_store::LegStop;
 use antiphon_wire::{AskSupport, InputRequest};
 use std::{
     pin::Pin,
@@ -242,8 +243,10 @@ impl<'f> TaskExchange<'f> {
 
     /// Ends the leg soon, if the runner requires it. Nothing is delivered: answers come with the next leg.
     pub(crate) fn receive(&self, cx: &Context<'_>) {
-        if self.task.poll_ends(cx) {
-            self.runtime.with(Leg::end_soon);
+        match self.task.poll_stop(cx) {
+            LegStop::No => {}
+            LegStop::AfterNextEntry => self.runtime.with(Leg::end_after_next_entry),
+            LegStop::Soon => self.runtime.with(Leg::end_soon),
         }
     }
 

@@ -14,7 +14,9 @@ use crate::{
         leg::{LegNews, TaskLeg},
     },
 };
-use antiphon_store::{LegControl, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram};
+use antiphon_store::{
+    LegControl, LegStop, TaskAction, TaskDecision, TaskFuture, TaskKey, TaskMessage, TaskProgram,
+};
 use antiphon_wire::{ErrorObject, escaped};
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{
@@ -214,14 +216,14 @@ impl Leg<'_> {
         };
         let span = span(self.key, &self.snapshot);
         let mut reply = pin!(self.tasks.legs.run(&message, &leg).instrument(span));
-        let (mut status_at, mut ends): (Option<Instant>, bool) = (None, false);
+        let (mut status_at, mut stop): (Option<Instant>, _) = (None, LegStop::No);
         let reply = loop {
             tokio::select! {
                 biased;
                 // Before the leg is polled: it begins no step after that.
-                () = self.control.ends(), if !ends => {
-                    ends = true;
-                    leg.end_soon();
+                earlier = self.control.ends_before(stop) => {
+                    stop = earlier;
+                    leg.end(stop);
                 }
                 reply = &mut reply => break reply,
                 () = leg.changed() => {

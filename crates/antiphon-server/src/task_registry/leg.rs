@@ -2,16 +2,13 @@
 
 use antiphon_engine::{AskRecord, PendingAsk, Record};
 use antiphon_seal::{Digest, Principal};
-use antiphon_store::TaskKey;
+use antiphon_store::{LegStop, TaskKey};
 use antiphon_wire::{AskSupport, lock::Lock};
 use futures_util::task::AtomicWaker;
 use std::{
     collections::HashSet,
     fmt,
-    sync::{
-        Arc, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, MutexGuard},
     task::Context,
     time::Duration,
 };
@@ -29,7 +26,7 @@ pub(crate) struct TaskLeg {
     pub(crate) refuses_step: bool,
     /// The time for which the state of this leg is accepted.
     pub(crate) state_ttl: Duration,
-    ends: AtomicBool,
+    stop: Lock<LegStop>,
     waker: AtomicWaker,
     news: Lock<LegNews>,
     changed: Notify,
@@ -68,23 +65,23 @@ impl TaskLeg {
             shown,
             refuses_step,
             state_ttl,
-            ends: AtomicBool::new(false),
+            stop: Lock::default(),
             waker: AtomicWaker::new(),
             news: Lock::default(),
             changed: Notify::new(),
         })
     }
 
-    /// Ends the leg as soon as no step runs.
-    pub(crate) fn end_soon(&self) {
-        self.ends.store(true, Ordering::Release);
+    /// Ends the leg before its handler does, and never within a step.
+    pub(crate) fn end(&self, stop: LegStop) {
+        *self.stop.lock() = stop;
         self.waker.wake();
     }
 
-    /// Returns whether the leg is to end. If not, the task of this context is woken when it is.
-    pub(crate) fn poll_ends(&self, cx: &Context<'_>) -> bool {
+    /// Returns when the leg is to end. The task of this context is woken when that changes.
+    pub(crate) fn poll_stop(&self, cx: &Context<'_>) -> LegStop {
         self.waker.register(cx.waker());
-        self.ends.load(Ordering::Acquire)
+        *self.stop.lock()
     }
 
     /// Tells the runner what it cannot see in the state of the next leg.

@@ -21,8 +21,8 @@ use tokio::{
 /// The number of attempts to write a snapshot, and the pause after the first one.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
-/// The time that each leg has from its beginning, also if the process drains. Where a process lives for one request, a task would
-/// otherwise only change hands.
+/// The time that each leg has from its beginning to record something, also if the process drains. Where a process lives for one
+/// request, a task would otherwise only change hands.
 const DRAINED_LEG: Duration = Duration::from_secs(1);
 
 /// Runs a task until it waits or ends.
@@ -172,6 +172,9 @@ impl Run<'_> {
         let mut leg = self.program.run(self.key, &snapshot, &control);
         let mut drained = Some(Instant::now() + DRAINED_LEG);
         let end = loop {
+            if self.engine.is_draining() {
+                control.end_after_next_entry();
+            }
             tokio::select! {
                 biased;
                 end = &mut leg => break end,

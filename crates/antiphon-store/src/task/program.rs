@@ -75,13 +75,25 @@ pub enum TaskAction {
     Leave,
 }
 
+/// When a leg is to end before its handler does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LegStop {
+    /// It goes on.
+    #[default]
+    No,
+    /// As soon as it has recorded something new: the process drains.
+    AfterNextEntry,
+    /// At its next opportunity.
+    Soon,
+}
+
 /// The connection between a leg that runs and its engine.
 #[derive(Default)]
 pub struct LegControl(Mutex<ControlState>);
 
 #[derive(Default)]
 struct ControlState {
-    ends: bool,
+    end: LegStop,
     on_end: Option<Waker>,
     shown: Option<Vec<u8>>,
     on_shown: Option<Waker>,
@@ -97,8 +109,18 @@ impl LegControl {
     /// Ends the leg at its next opportunity: called by the engine when a message arrives, or when the process drains and the
     /// leg has had time to get on.
     pub fn end_soon(&self) {
+        self.end(LegStop::Soon);
+    }
+
+    /// Ends the leg as soon as it has recorded something new, and before its next step: called by the engine when the process
+    /// drains. A leg that only replays would hand the task over as it was.
+    pub fn end_after_next_entry(&self) {
+        self.end(LegStop::AfterNextEntry);
+    }
+
+    fn end(&self, stop: LegStop) {
         let mut state = self.state();
-        state.ends = true;
+        state.end = state.end.max(stop);
         let waker = state.on_end.take();
         drop(state);
         if let Some(waker) = waker {
@@ -106,9 +128,9 @@ impl LegControl {
         }
     }
 
-    /// Waits until the leg is to end: called by the program. One future may wait at a time.
-    pub async fn ends(&self) {
-        poll_fn(|context| self.poll_ends(context)).await;
+    /// Waits until the leg is to end earlier than this: called by the program. One future may wait at a time.
+    pub async fn ends_before(&self, known: LegStop) -> LegStop {
+        poll_fn(|context| self.poll_ends(known, context)).await
     }
 
     /// Replaces the snapshot that requests see while the leg runs: called by the program.
@@ -128,10 +150,10 @@ impl LegControl {
         poll_fn(|context| self.poll_shown(context)).await
     }
 
-    fn poll_ends(&self, context: &Context<'_>) -> Poll<()> {
+    fn poll_ends(&self, known: LegStop, context: &Context<'_>) -> Poll<LegStop> {
         let mut state = self.state();
-        if state.ends {
-            return Poll::Ready(());
+        if state.end > known {
+            return Poll::Ready(state.end);
         }
         state.on_end = Some(context.waker().clone());
         Poll::Pending
@@ -153,7 +175,7 @@ impl LegControl {
 
 impl fmt::Debug for LegControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LegControl").field("ends", &self.state().ends).finish_non_exhaustive()
+        f.debug_struct("LegControl").field("end", &self.state().end).finish_non_exhaustive()
     }
 }
 
@@ -281,17 +303,22 @@ mod tests {
         let (control, count) = (LegControl::new(), Arc::new(Count::default()));
         let waker = Waker::from(Arc::clone(&count));
         let context = &mut Context::from_waker(&waker);
-        let (mut ends, mut shown) = (pin!(control.ends()), pin!(control.shown()));
+        let (mut ends, mut shown) = (pin!(control.ends_before(LegStop::No)), pin!(control.shown()));
         assert!(ends.as_mut().poll(context).is_pending());
         assert!(shown.as_mut().poll(context).is_pending());
         control.show(b"first".to_vec());
         control.show(b"second".to_vec());
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert_eq!(shown.as_mut().poll(context), Poll::Ready(b"second".to_vec()));
-        control.end_soon();
+        control.end_after_next_entry();
         assert_eq!(count.0.load(Ordering::Relaxed), 2);
-        assert!(ends.as_mut().poll(context).is_ready());
-        assert!(pin!(control.ends()).poll(context).is_ready(), "a leg that is to end stays so");
+        assert_eq!(ends.as_mut().poll(context), Poll::Ready(LegStop::AfterNextEntry));
+        let mut sooner = pin!(control.ends_before(LegStop::AfterNextEntry));
+        assert!(sooner.as_mut().poll(context).is_pending());
+        control.end_soon();
+        control.end_after_next_entry();
+        assert_eq!(count.0.load(Ordering::Relaxed), 3);
+        assert_eq!(sooner.as_mut().poll(context), Poll::Ready(LegStop::Soon), "the earlier end stays");
         assert!(pin!(control.shown()).poll(context).is_pending(), "a snapshot is shown once");
     }
 }

@@ -42,7 +42,7 @@ async fn work(ctx: &Ctx, effects: &Effects) -> Result<String, Error> {
 async fn work_once(ctx: &Ctx, effects: &Effects, name: &'static str) -> Result<(), Error> {
     let step = ctx.step(name, async |step| {
         effects.done.lock().unwrap().push((name, step.key().to_owned()));
-        if name == "two" {
+        if name != "one" {
             effects.gate.acquire().await.unwrap().forget();
         }
         Ok(())
@@ -60,6 +60,16 @@ async fn again(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
 #[tool(task = "required")]
 async fn once(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
     work(ctx, &effects).await
+}
+
+/// Has a further step, which waits for the gate as well.
+#[tool(task = "required")]
+async fn longer(ctx: &Ctx, effects: State<Effects>) -> Result<String, Error> {
+    for name in ["one", "two", "three"] {
+        work_once(ctx, &effects, name).await?;
+    }
+    let Name { name } = ctx.elicit("Whose?").await?;
+    Ok(name)
 }
 
 /// Waits before its first step for something that is not recorded.
@@ -130,6 +140,7 @@ impl Fleet {
             .state(effects.clone())
             .tool(again)
             .tool(once)
+            .tool(longer)
             .tool(slow_entry)
             .tool(looks_up)
             .tool(beside)
@@ -227,17 +238,24 @@ fn an_answer_to_any_process_continues_a_waiting_task() {
 
 #[test]
 fn a_process_that_drains_hands_its_tasks_over() {
-    let fleet = Fleet::new();
-    let (first, second) = (fleet.process(), fleet.process());
-    let id = first.until_it_works(&fleet, "once");
-    first.client.server.drain();
-    first.effects.gate.add_permits(1);
-    first.runtime.block_on(async {
-        tokio::time::timeout(Duration::from_secs(10), first.client.server.steps_ended()).await.unwrap();
-    });
-    // No time has passed on the store's clock: the lease was given back.
-    second.answer(&id);
-    assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+    // In a leg that has just begun, the step that runs is the last one.
+    for tool in ["once", "longer"] {
+        let fleet = Fleet::new();
+        let (first, second) = (fleet.process(), fleet.process());
+        let id = first.until_it_works(&fleet, tool);
+        first.client.server.drain();
+        first.effects.gate.add_permits(1);
+        first.runtime.block_on(async {
+            let ended =
+                tokio::time::timeout(Duration::from_secs(10), first.client.server.steps_ended()).await;
+            ended.unwrap_or_else(|_| panic!("{tool}: another step began"));
+        });
+        assert_eq!(fleet.count("three"), 0);
+        second.effects.gate.add_permits(1);
+        // No time has passed on the store's clock: the lease was given back.
+        second.answer(&id);
+        assert_eq!((fleet.count("one"), fleet.count("two")), (1, 1));
+    }
 }
 
 #[test]

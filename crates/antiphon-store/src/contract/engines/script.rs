@@ -4,7 +4,7 @@ use crate::{
     error::TaskFuture,
     task::{
         TaskKey, TaskMessage,
-        program::{LegControl, TaskAction, TaskDecision, TaskProgram},
+        program::{LegControl, LegStop, TaskAction, TaskDecision, TaskProgram},
     },
 };
 use std::{
@@ -208,7 +208,7 @@ impl TaskProgram for ScriptProgram {
                     script.log.clone_from(&shown.log);
                     shown.log.push("shown".to_owned());
                     control.show(shown.write());
-                    control.ends().await;
+                    control.ends_before(LegStop::No).await;
                     script.done(self.logs("hold"));
                 }
                 other => panic!("the step {other} is no leg"),
