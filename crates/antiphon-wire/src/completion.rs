@@ -2,8 +2,8 @@
 
 use crate::{
     Meta,
-    lenient::{flag, list, or_default},
-    members::{Object, object, optional_object, optional_whole},
+    lenient::{flag, list, or_default, shown_number},
+    members::{Object, object, optional_object},
     tag::Complete,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -175,7 +175,7 @@ pub struct Completion {
     #[serde(deserialize_with = "list")]
     pub values: Vec<String>,
     /// The total number of suggestions.
-    #[serde(default, deserialize_with = "optional_whole", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_number", skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// True if there are more suggestions than these.
     #[serde(default, deserialize_with = "flag", skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! The identity of a client or a server, and icons.
 
-use crate::lenient::{icons, sizes};
+use crate::lenient::{icons, shown_text, sizes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,15 +12,15 @@ pub struct Implementation {
     /// The name for programs.
     pub name: String,
     /// The title to display to people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The version, in any format.
     pub version: String,
     /// The purpose of the implementation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The URL of a page with more information.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
     /// The icons of the implementation.
     #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
@@ -63,7 +63,7 @@ pub struct Icon {
     /// The icon's URI. Untrusted input: check the scheme before you fetch the icon.
     pub src: String,
     /// The icon's media type, if the media type from the server of the icon is missing or generic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The icon's sizes such as `48x48`, or `any`.
     #[serde(default, deserialize_with = "sizes", skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@
 //! | a cursor and a TTL in the other of text and number | `cursor`, [`Ttl`](crate::Ttl) | Python and PHP, whose cursors are offsets |
 //! | `[]` for an object without members | [`parse`] for `params` and `result`; `optional_object_or_empty`, `members_or_empty`, `capabilities` | PHP: aiquila, bricks-mcp, novamira, the MCP schema for PHP |
 //! | annotations and icons that do not decode are left out | `annotations`, `icons` | PHP (`[]`), texts in the place of booleans |
+//! | titles, descriptions, media types, sizes and totals of another type are left out; digits in a text are a number | `shown_text`, `shown_number` | PHP, with `false` for what is missing and numbers as texts |
 //! | `sizes` of an icon as one text | `sizes` | servers of the drafts before 2025-11-25, GitHub Copilot's command line |
 //! | a content block that does not decode is a block of an unknown type | [`ContentBlock`](crate::ContentBlock) | servers with `null` for a required text |
 //! | a version of a server that is no text is empty | [`InitializeResult`](crate::InitializeResult) | .NET, whose assemblies may have none |
@@ -28,7 +29,10 @@ mod surrogates;
 pub use surrogates::repaired;
 pub(crate) use surrogates::{all_replaced, has_half};
 
-use crate::{Incoming, Unreadable, members::Members};
+use crate::{
+    Incoming, Unreadable,
+    members::{Members, whole},
+};
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned},
@@ -265,6 +269,23 @@ pub(crate) fn sizes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
         Value::String(text) => Ok(Some(text.split_whitespace().map(str::to_owned).collect())),
         other => Option::deserialize(other).map_err(de::Error::custom),
     }
+}
+
+/// Reads an optional text that is only shown. Anything else is left out.
+pub(crate) fn shown_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// Reads an optional whole number that is only shown, or its digits in a text. Anything else is left out.
+pub(crate) fn shown_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Number(number) => whole(&number),
+        Value::String(digits) => digits.parse().ok(),
+        _ => None,
+    })
 }
 
 /// Reads an optional boolean. The numbers 1 and 0, and the words in a text, are booleans.

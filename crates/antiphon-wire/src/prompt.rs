@@ -2,7 +2,7 @@
 
 use crate::{
     CacheScope, ContentBlock, Icon, InputResponses, Meta, Role, Ttl,
-    lenient::{cursor, flag, icons, list, or_default},
+    lenient::{cursor, flag, icons, list, or_default, shown_text},
     tag::Complete,
 };
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,10 @@ pub struct Prompt {
     /// The name, for programs.
     pub name: String,
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The purpose of the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The arguments of the prompt.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
@@ -57,10 +57,10 @@ pub struct PromptArgument {
     /// The name, for programs.
     pub name: String,
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description of the argument.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `true` if the argument is required. Absent means `false`.
     #[serde(default, deserialize_with = "flag", skip_serializing_if = "Option::is_none")]
@@ -162,7 +162,7 @@ pub struct GetPromptResult {
     #[serde(default, deserialize_with = "or_default")]
     pub result_type: Complete,
     /// The purpose of the prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The messages, in order.
     #[serde(deserialize_with = "list")]

@@ -2,8 +2,7 @@
 
 use crate::{
     Annotations, CacheScope, Icon, InputResponses, Meta, Ttl,
-    lenient::{annotations, cursor, icons, list, or_default},
-    members::optional_whole,
+    lenient::{annotations, cursor, icons, list, or_default, shown_number, shown_text},
     tag::Complete,
     tag::Link,
 };
@@ -21,19 +20,19 @@ pub struct Resource {
     /// The name, for programs.
     pub name: String,
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description of the resource.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The audience and the importance.
     #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     /// The size in bytes, before any encoding.
-    #[serde(default, deserialize_with = "optional_whole", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_number", skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// The icons.
     #[serde(default, deserialize_with = "icons", skip_serializing_if = "Vec::is_empty")]
@@ -91,13 +90,13 @@ pub struct ResourceTemplate {
     /// The name, for programs.
     pub name: String,
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description of the resources.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type of all resources of the template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The audience and the importance.
     #[serde(default, deserialize_with = "annotations", skip_serializing_if = "Option::is_none")]

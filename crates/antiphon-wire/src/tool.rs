@@ -2,7 +2,7 @@
 
 use crate::{
     CacheScope, ContentBlock, Icon, InputResponses, Meta, Ttl,
-    lenient::{all_replaced, annotations, cursor, flag, icons, list, or_default},
+    lenient::{all_replaced, annotations, cursor, flag, icons, list, or_default, shown_text},
     members::{optional_whole, present},
     tag::Complete,
 };
@@ -64,10 +64,10 @@ pub struct Tool {
     /// The name, for programs.
     pub name: String,
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The schema of the arguments.
     pub input_schema: JsonSchema,
@@ -128,7 +128,7 @@ impl Tool {
 #[non_exhaustive]
 pub struct ToolAnnotations {
     /// The title, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "shown_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// `true` if the tool changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -336,6 +336,30 @@ fn hints_that_do_not_decode_are_left_out() {
 }
 
 #[test]
+fn what_is_only_shown_is_left_out_if_it_has_another_type() {
+    for (member, expected) in [
+        (r#""title":false,"description":["a"],"mimeType":{}"#, json!({})),
+        (r#""title":"t","description":7"#, json!({"title": "t"})),
+        (r#""size":"12""#, json!({"size": 12})),
+        (r#""size":12.0"#, json!({"size": 12})),
+        (r#""size":"12 KB""#, json!({})),
+        (r#""size":-1"#, json!({})),
+        (r#""size":false,"mimeType":"a/b""#, json!({"mimeType": "a/b"})),
+    ] {
+        let mut all = json!({"uri": "x:y", "name": "r"});
+        all.as_object_mut().unwrap().extend(expected.as_object().unwrap().clone());
+        let resource = format!(r#"{{"uri":"x:y","name":"r",{member}}}"#);
+        assert_eq!(written::<Resource>(&resource), all, "{member}");
+    }
+    let argument = r#"{"name":"p","title":0,"arguments":[{"name":"a","description":false}]}"#;
+    assert_eq!(written::<Prompt>(argument), json!({"name": "p", "arguments": [{"name": "a"}]}));
+    let completion = r#"{"values":["a"],"total":"2","hasMore":0}"#;
+    assert_eq!(written::<Completion>(completion), json!({"values": ["a"], "total": 2, "hasMore": false}));
+    let server = r#"{"name":"s","version":"1","title":[],"websiteUrl":false}"#;
+    assert_eq!(written::<Implementation>(server), json!({"name": "s", "version": "1"}));
+}
+
+#[test]
 fn a_content_block_that_does_not_decode_is_kept() {
     for block in [
         r#"{"type":"text","text":null}"#,

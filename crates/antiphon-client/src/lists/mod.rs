@@ -92,6 +92,10 @@ impl ServerLists {
                 return Err(PageFault::Otherwise(ListFault::ListTooLong { limit: MAX_LIST }));
             }
             let (more, next) = open(page.result);
+            // Some servers mean the end by an empty cursor, and answer it with the first page again.
+            if cursor.as_deref() == Some("") && next.as_ref().is_some_and(|next| seen.contains(next)) {
+                return Ok((items, any_fetched));
+            }
             items.extend(more);
             let Some(next) = next else { return Ok((items, any_fetched)) };
             if !seen.insert(next.clone()) {
