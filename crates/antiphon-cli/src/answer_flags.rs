@@ -47,6 +47,8 @@ struct Questions {
 
 struct AnswerFlag {
     text: String,
+    /// `true` if it is for the present call only.
+    is_of_call: bool,
     /// `true` if a question of this call has used the answer up.
     is_used_up: bool,
     /// `true` if any call has used the answer.
@@ -70,16 +72,20 @@ pub(crate) struct FlagAnswer {
     pub(crate) fields: Map<String, Value>,
 }
 
+fn flags(texts: Vec<String>, is_of_call: bool) -> Result<Vec<AnswerFlag>, Failure> {
+    if let Some(text) = texts.iter().find(|text| !text.contains('=')) {
+        return Err(Failure::usage(format!(
+            "`--answer {text}` has no `=`: write KEY.FIELD=VALUE, KEY=accept|decline|cancel or KEY=accept@HOST"
+        )));
+    }
+    let flag = |text| AnswerFlag { text, is_of_call, is_used_up: false, was_used: false };
+    Ok(texts.into_iter().map(flag).collect())
+}
+
 impl AnswerFlags {
     pub(crate) fn new(texts: Vec<String>) -> Result<Self, Failure> {
-        if let Some(text) = texts.iter().find(|text| !text.contains('=')) {
-            return Err(Failure::usage(format!(
-                "`--answer {text}` has no `=`: write KEY.FIELD=VALUE, KEY=accept|decline|cancel or KEY=accept@HOST"
-            )));
-        }
-        let given = texts.into_iter().map(|text| AnswerFlag { text, is_used_up: false, was_used: false });
         let questions = Questions {
-            given: given.collect(),
+            given: flags(texts, false)?,
             asked: 0,
             pages: Vec::new(),
             round: Vec::new(),
@@ -117,6 +123,15 @@ impl AnswerFlags {
     /// Waits until no other question is being answered.
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the answers that are for one call only. They have precedence over the others.
+    pub(crate) fn set_for_call(&self, texts: Vec<String>) -> Result<(), Failure> {
+        let mut given = flags(texts, true)?;
+        let mut questions = self.questions();
+        given.extend(questions.given.drain(..).filter(|flag| !flag.is_of_call));
+        questions.given = given;
+        Ok(())
     }
 
     /// Begins another call: its first question has the number 1, and every answer can be used again.

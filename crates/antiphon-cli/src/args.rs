@@ -5,9 +5,12 @@ mod target;
 mod task;
 
 pub(crate) use query::{
-    Completable, CompleteArgs, KeygenArgs, ListArgs, ListenArgs, ListenTo, ReceiptCommand, VerifyArgs,
+    Completable, CompleteArgs, DiscoverArgs, KeygenArgs, ListArgs, ListenArgs, ListenTo, ReceiptCommand,
+    VerifyArgs,
 };
-pub(crate) use target::{EnvVariable, HttpHeader, TargetArgs};
+pub(crate) use target::{
+    ArgumentWords, ConnectionArgs, EnvVariable, HttpHeader, NameWords, TargetArgs, WordsArgs,
+};
 pub(crate) use task::{CallTaskArgs, TaskArgs, TaskCommand, TaskStoreArgs, TasksCommand};
 
 use crate::console;
@@ -67,7 +70,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         call_args: CallArgs,
         #[command(flatten)]
-        target: TargetArgs,
+        target: WordsArgs<ArgumentWords>,
     },
     /// Gets, answers, cancels or follows a task: a call that continues without its request
     #[command(subcommand)]
@@ -77,8 +80,8 @@ pub(crate) enum Command {
     Tasks(TasksCommand),
     /// Calls tools over one connection: one call per line of standard input, one result per line of output
     ///
-    /// A line is a JSON object: "tool" is the name of the tool, "arguments" an object, {} unless given. The output lines are
-    /// those of `call --json`, in the same order. The exit code is that of the first call that was not done.
+    /// A line is a JSON object: "tool" is the name of the tool, "arguments" an object, {} unless given, and "answers" an array of
+    /// answers for this call, as `--answer` takes them. The output lines are those of `call --json`, in the same order. The exit code is that of the first call that was not done.
     Calls {
         #[command(flatten)]
         answers: AnswerArgs,
@@ -102,7 +105,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         call_args: CallArgs,
         #[command(flatten)]
-        target: TargetArgs,
+        target: WordsArgs<ArgumentWords>,
     },
     /// Reads a resource, and answers its questions
     Read {
@@ -133,10 +136,10 @@ pub(crate) enum Command {
     Resources(ListArgs),
     /// Suggests values for an argument of a prompt or a variable of a resource template
     Complete(CompleteArgs),
-    /// Prints changes until the server ends the subscription
+    /// Prints changes until the server ends the subscription: those of all lists, unless flags name some
     Listen(ListenArgs),
     /// Prints the name, versions and capabilities of a server
-    Discover(ListArgs),
+    Discover(DiscoverArgs),
     /// Generates a key for servers that share their calls, or replaces the key of a file in three steps
     Keygen(KeygenArgs),
     /// Reads receipts: sealed records of questions and answers

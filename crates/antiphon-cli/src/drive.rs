@@ -2,14 +2,17 @@
 
 use crate::{
     answer_flags::AnswerFlags,
+    arguments::Arguments,
     ask::{self, RoundError},
     console,
     failure::{Failure, wants_session},
     outcome::Outcome,
+    suggest,
 };
 use antiphon::{
     client::{
         Call, CallProgress, Client, Era, Finished, PendingCall,
+        calls::CallKind,
         tasks::{ClientTask, TaskForm},
     },
     wire::{Action, ElicitRequest, ElicitResult, InputRequest},
@@ -23,7 +26,20 @@ const MAX_ROUNDS: u32 = 10;
 /// The beginning of a call: a new call or a pending one.
 pub(crate) enum Start {
     New(Call),
+    /// A call of a tool of this name, whose arguments are read by its schema.
+    Tool(String, Arguments),
     Resume(PendingCall),
+}
+
+impl Start {
+    /// Returns the kind and the name of what a new call is for, if a list of the server has it.
+    fn offer(&self) -> Option<(CallKind, String)> {
+        match self {
+            Self::New(call) => Some((call.kind(), call.name().to_owned())),
+            Self::Tool(name, _) => Some((CallKind::Tool, name.clone())),
+            Self::Resume(_) => None,
+        }
+    }
 }
 
 /// The rules for driving a call.
@@ -47,7 +63,7 @@ pub(crate) async fn drive(
     driving: Driving,
 ) -> Outcome {
     answers.begin_call();
-    let is_stored = matches!(start, Start::Resume(_));
+    let (is_stored, offer) = (matches!(start, Start::Resume(_)), start.offer());
     let mut outcome = walk(client, start, answers, driving).await.unwrap_or_else(Outcome::Failed);
     if let Outcome::Failed(failure) = &mut outcome {
         failure.is_in_file = is_stored && answers.is_silent();
@@ -62,7 +78,32 @@ pub(crate) async fn drive(
         }
         _ => {}
     }
+    if let Some((kind, name)) = offer
+        && outcome.error_text().is_some_and(says_unknown)
+        && let Some(text) = not_offered(client, kind, &name).await
+    {
+        console::hint(&text);
+    }
     outcome.with_unanswered(answers.take_unanswered())
+}
+
+/// Returns `true` for an error about a name that the server does not have.
+fn says_unknown(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["unknown", "not found", "not exist", "no such"].iter().any(|words| text.contains(words))
+}
+
+/// Returns the sentence about a name that is in no list of the server, with those that may be meant.
+async fn not_offered(client: &Client, kind: CallKind, name: &str) -> Option<String> {
+    let (what, names): (_, Vec<String>) = match kind {
+        CallKind::Tool => ("tool", client.list_tools().await.ok()?.into_iter().map(|it| it.name).collect()),
+        CallKind::Prompt => {
+            ("prompt", client.list_prompts().await.ok()?.into_iter().map(|it| it.name).collect())
+        }
+        _ => return None,
+    };
+    let is_offered = names.iter().any(|it| it == name);
+    (!is_offered).then(|| suggest::unknown(what, name, names.iter().map(String::as_str)))
 }
 
 async fn walk(
@@ -77,6 +118,10 @@ async fn walk(
     }
     let (mut step, mut legs) = match start {
         Start::New(call) => (client.begin(call).await?, 1),
+        Start::Tool(name, arguments) => {
+            let call = arguments.tool(name, client).await?;
+            (client.begin(call).await?, 1)
+        }
         Start::Resume(pending) => (CallProgress::Pending(pending), 0),
     };
     let mut answered = 0;

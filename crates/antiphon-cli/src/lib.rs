@@ -14,6 +14,7 @@
 
 mod answer_flags;
 mod args;
+mod arguments;
 mod ask;
 mod commands;
 mod console;
@@ -33,6 +34,7 @@ mod store_file;
 #[cfg(not(feature = "sqlite"))]
 #[path = "no_store_file.rs"]
 mod store_file;
+mod suggest;
 mod target;
 
 pub use commands::run;

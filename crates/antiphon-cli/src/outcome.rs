@@ -45,6 +45,9 @@ pub(crate) enum Outcome {
 #[derive(Serialize)]
 struct JsonOutput<'a, R> {
     status: &'static str,
+    /// The name of the server in its file, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
     rounds: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<R>,
@@ -103,8 +106,15 @@ impl Outcome {
 
     /// Prints one JSON object.
     pub(crate) fn print_json(&self, rounds: u32) {
-        let mut line =
-            JsonOutput { status: "done", rounds, result: None, pending: None, task: None, error: None };
+        let mut line = JsonOutput {
+            status: "done",
+            server: None,
+            rounds,
+            result: None,
+            pending: None,
+            task: None,
+            error: None,
+        };
         let found;
         match self {
             Self::Done(finished) => {
@@ -204,13 +214,32 @@ fn print_advice(failure: &Failure) {
 
 /// Prints the result of a request without questions as one JSON object.
 pub(crate) fn print_result_json(result: &impl Serialize) {
+    print_result_of(None, result);
+}
+
+/// Prints the same with the name of the server, if there are several.
+pub(crate) fn print_result_of(server: Option<&str>, result: &impl Serialize) {
     print_object(&JsonOutput {
         status: "done",
+        server,
         rounds: 0,
         result: Some(result),
         pending: None,
         task: None,
         error: None,
+    });
+}
+
+/// Prints the failure of one of several servers as one JSON object.
+pub(crate) fn print_failure_json(server: &str, failure: &Failure) {
+    print_object(&JsonOutput::<()> {
+        status: "error",
+        server: Some(server),
+        rounds: 0,
+        result: None,
+        pending: None,
+        task: None,
+        error: Some(failure),
     });
 }
 

@@ -25,8 +25,8 @@ use std::{
 const MAX_FILE: u64 = 1 << 20;
 /// The maximum number of names in an error.
 const NAMES: usize = 10;
-/// The member with the servers: of most hosts, of VS Code, and of Zed.
-const ROOTS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
+/// The member with the servers: of most hosts, of VS Code, of Zed, and of opencode.
+const ROOTS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp"];
 
 /// A server of the file, with the variables replaced.
 pub(crate) struct NamedServer {
@@ -44,6 +44,14 @@ pub(crate) fn read(file: &Path, name: Option<&str>) -> Result<NamedServer, Failu
         console::hint(&format!("warning: {}: {warning}", file.display()));
     }
     server.map_err(failed)
+}
+
+/// Returns the names of the servers in a file.
+pub(crate) fn names(file: &Path) -> Result<Vec<String>, Failure> {
+    let failed = |text: String| Failure::usage(format!("{}: {text}", file.display()));
+    let text = to_json(&text_of(file).map_err(failed)?);
+    let file: Value = serde_json::from_str(&text).map_err(|fault| failed(format!("not JSON: {fault}")))?;
+    Ok(servers_of(&file).map_err(failed)?.keys().cloned().collect())
 }
 
 /// Reads a regular file, or standard input.

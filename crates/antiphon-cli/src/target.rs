@@ -1,7 +1,7 @@
 //! The server of a call, and the connection to it.
 
 use crate::{
-    args::{EnvVariable, HttpHeader, TargetArgs},
+    args::{ConnectionArgs, EnvVariable, HttpHeader, TargetArgs},
     console,
     ended_by_signal::EndingSignals,
     failure::{self, Failure},
@@ -10,7 +10,7 @@ use crate::{
 };
 use antiphon::{
     client::{
-        Client, ClientBuilder, Mode,
+        Client, ClientBuilder,
         transport::{ChildCommand, ChildStderr, ChildTransport, HttpTransport},
     },
     wire::AskSupport,
@@ -51,13 +51,24 @@ struct Configured {
 impl Target {
     /// Returns the server that the command line names, if it names one.
     pub(crate) fn given(args: &TargetArgs) -> Result<Option<Self>, Failure> {
-        let target = match (&args.url, &args.servers) {
-            (_, Some(file)) => Self::named(servers_file::read(file, args.server.as_deref())?),
-            _ if !args.command.is_empty() => Self::child(args.command.clone()),
+        let connection = &args.connection;
+        let target = match (&args.url, &connection.servers) {
+            (_, Some(file)) => Self::named(servers_file::read(file, connection.server.as_deref())?),
+            _ if !connection.command.is_empty() => Self::child(connection.command.clone()),
             (Some(url), _) => Self::url(url.clone()),
             (None, None) => return Ok(None),
         };
-        target.with(args).map(Some)
+        target.with(connection).map(Some)
+    }
+
+    /// Returns the names of the servers that the command line means without naming one: those of a file with several servers.
+    pub(crate) fn all_of_file(args: &TargetArgs) -> Result<Vec<String>, Failure> {
+        match (&args.connection.servers, &args.connection.server) {
+            (Some(file), None) if file != Path::new("-") => {
+                Ok(Some(servers_file::names(file)?).filter(|names| names.len() > 1).unwrap_or_default())
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Returns a server at a URL, without a token.
@@ -91,7 +102,7 @@ impl Target {
     }
 
     /// Adds the flags for a URL, or for a command.
-    fn with(mut self, args: &TargetArgs) -> Result<Self, Failure> {
+    fn with(mut self, args: &ConnectionArgs) -> Result<Self, Failure> {
         match &mut self {
             Self::Url { url, shown, bearer, headers } => {
                 if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -144,7 +155,7 @@ impl Target {
                     console::line(target)
                 )));
             }
-            if args.bearer.is_some() {
+            if args.connection.bearer.is_some() {
                 // Otherwise the author of the file would choose the receiver of the token.
                 return Err(Failure::usage(format!(
                     "a bearer token is set (--bearer or MCP_BEARER), and the {what} itself names the server, {}: \
@@ -152,7 +163,7 @@ impl Target {
                     console::line(target)
                 )));
             }
-            return Self::url(target.to_owned()).with(args);
+            return Self::url(target.to_owned()).with(&args.connection);
         }
         Err(Failure::usage(format!(
             "the {what} began with the command or the configured server `{}`: give the whole command after `--`, \
@@ -169,8 +180,7 @@ impl Target {
     /// legs. `attach` configures the client further.
     pub(crate) fn connect(
         self,
-        timeout: u64,
-        mode: Mode,
+        args: &ConnectionArgs,
         legs: &LegObserver,
         attach: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
@@ -198,12 +208,16 @@ impl Target {
                 legs.observe(child.spawn()?)
             }
         };
-        let builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
+        let timeout = Duration::from_secs(args.timeout);
+        let mut builder = Client::builder("antiphon", env!("CARGO_PKG_VERSION"))
             .declare(AskSupport::ELICITATION)
-            .mode(mode)
-            .leg_timeout(Duration::from_secs(timeout))
+            .mode(args.mode.clone())
+            .leg_timeout(timeout)
             // The time limit for URLs that must be opened before a call continues.
-            .url_retry_interval(Duration::from_secs(timeout));
+            .url_retry_interval(timeout);
+        if let Some(longest) = args.max_timeout {
+            builder = builder.max_leg_timeout(Duration::from_secs(longest));
+        }
         let client = attach(builder).connect(transport);
         if let Some(signals) = signals {
             signals.close(client.clone());
@@ -296,8 +310,10 @@ mod tests {
     #[test]
     fn an_https_url_is_refused_with_the_name_of_the_feature() {
         let target = Target::url("https://a.example/mcp".into());
-        let refused =
-            target.connect(1, Mode::Auto, &LegObserver::new(None), |builder| builder).err().unwrap();
+        let refused = target
+            .connect(&ConnectionArgs::default(), &LegObserver::new(None), |builder| builder)
+            .err()
+            .unwrap();
         assert!(refused.message.contains("needs the feature `https`"), "{}", refused.message);
     }
 }

@@ -1,11 +1,22 @@
 //! The arguments of the commands without questions, `keygen` and `receipt` among them.
 
-use super::{ClientArgs, TargetArgs};
+use super::{ClientArgs, NameWords, TargetArgs, WordsArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+    #[command(flatten)]
+    pub(crate) target: WordsArgs<NameWords>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiscoverArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -70,7 +81,6 @@ pub(crate) struct ListenArgs {
 }
 
 #[derive(Args, Debug)]
-#[group(required = true, multiple = true)]
 pub(crate) struct ListenTo {
     /// Listen for changes of the list of tools
     #[arg(long)]

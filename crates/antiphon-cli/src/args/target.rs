@@ -1,5 +1,6 @@
 //! The arguments that name the server.
 
+use crate::failure::Failure;
 use antiphon::{client::Mode, wire::ProtocolVersion};
 use clap::Args;
 use std::{ffi::OsString, fmt, path::PathBuf};
@@ -7,11 +8,78 @@ use std::{ffi::OsString, fmt, path::PathBuf};
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
     /// The URL of the server
-    #[arg(value_name = "URL", conflicts_with = "command")]
+    #[arg(value_name = "URL", conflicts_with_all = ["command", "servers"])]
     pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// The server, after words for the command itself. The word that is a URL is that of the server.
+#[derive(Args, Debug)]
+pub(crate) struct WordsArgs<W: Words> {
+    #[command(flatten)]
+    words: W,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// Words of the command line, one of which may be the URL of the server.
+pub(crate) trait Words: Args + fmt::Debug {
+    fn into_words(self) -> Vec<String>;
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ArgumentWords {
+    /// Arguments as NAME=VALUE, and the URL of the server
+    ///
+    /// A VALUE is read by the type of the argument: a text as it is, anything else as JSON. They are added to those of `--args`.
+    #[arg(value_name = "NAME=VALUE|URL")]
+    words: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NameWords {
+    /// Names of entries that are printed in full, without the others, and the URL of the server
+    #[arg(value_name = "NAME|URL")]
+    words: Vec<String>,
+}
+
+impl Words for ArgumentWords {
+    fn into_words(self) -> Vec<String> {
+        self.words
+    }
+}
+
+impl Words for NameWords {
+    fn into_words(self) -> Vec<String> {
+        self.words
+    }
+}
+
+impl<W: Words> WordsArgs<W> {
+    /// Separates the words for the command from the server.
+    pub(crate) fn split(self) -> Result<(Vec<String>, TargetArgs), Failure> {
+        let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
+        let (mut urls, words): (Vec<_>, Vec<_>) = self.words.into_words().into_iter().partition(is_url);
+        let connection = self.connection;
+        let url = urls.pop();
+        let has_other = !connection.command.is_empty() || connection.servers.is_some();
+        if !urls.is_empty() || url.is_some() && has_other {
+            return Err(Failure::usage("one server: a URL, a command after `--`, or --servers"));
+        }
+        Ok((words, TargetArgs { url, connection }))
+    }
+}
+
+/// The connection to the server.
+#[derive(Args, Debug)]
+pub(crate) struct ConnectionArgs {
     /// The time limit of one request, in seconds; the time for answers does not count
     #[arg(long, value_name = "SECS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
+    /// The time limit of one request that reports progress, in seconds: each report begins the time of --timeout again
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_timeout: Option<u64>,
     /// The protocol versions to use: auto, legacy (sessions), or one version, such as 2025-06-18
     #[arg(long, value_name = "MODE", default_value = "auto", value_parser = mode)]
     pub(crate) mode: Mode,
@@ -35,14 +103,32 @@ pub(crate) struct TargetArgs {
     /// variables of this program's environment, and errors show the names only. Comments and trailing commas are read. A warning
     /// names what is not used. The file is a regular one of at most 1 MiB. Headers of the connection and of the protocol, such as
     /// Host and Mcp-Method, are refused.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "command"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(crate) servers: Option<PathBuf>,
-    /// The name of the server in the file of `--servers`, which a file with one server does not need
+    /// The name of the server in the file of `--servers`, which a file with one server does not need. Without a name, lists are those
+    /// of all servers
     #[arg(long, value_name = "NAME", requires = "servers")]
     pub(crate) server: Option<String>,
     /// The command that starts the server on its standard input and output
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl Default for ConnectionArgs {
+    fn default() -> Self {
+        Self {
+            timeout: 60,
+            max_timeout: None,
+            mode: Mode::Auto,
+            bearer: None,
+            headers: Vec::new(),
+            variables: Vec::new(),
+            inherit_env: false,
+            servers: None,
+            server: None,
+            command: Vec::new(),
+        }
+    }
 }
 
 /// A header. Its value may be a secret.

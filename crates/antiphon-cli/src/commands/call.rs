@@ -2,7 +2,7 @@
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::{AnswerArgs, ArgumentArgs, CallArgs, CallTaskArgs, ClientArgs, TargetArgs, WaitArgs},
+    args::{AnswerArgs, CallArgs, CallTaskArgs, ClientArgs, ConnectionArgs, TargetArgs, WaitArgs},
     ask, console,
     drive::{Driving, Start, drive},
     failure::{Exit, Failure},
@@ -18,69 +18,43 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{io, path::Path, time::Duration};
 
-pub(super) fn tool(name: String, arguments: ArgumentArgs) -> Result<Call, Failure> {
-    Call::tool(name, json(arguments)?).map_err(|error| Failure::usage(error.to_string()))
-}
-
-pub(super) fn prompt(name: String, arguments: ArgumentArgs) -> Result<Call, Failure> {
-    Call::prompt(name, json(arguments)?).map_err(|error| Failure::usage(error.to_string()))
-}
-
-pub(super) fn resource(uri: String) -> Call {
-    Call::resource(uri)
-}
-
-/// Returns the arguments as they were written: on the command line, in a file, or on standard input.
-fn json(arguments: ArgumentArgs) -> Result<Box<RawValue>, Failure> {
-    let text = match arguments.arguments.as_str() {
-        "-" => io::read_to_string(io::stdin())
-            .map_err(|fault| Failure::usage(format!("--args: standard input: {fault}")))?,
-        given => match given.strip_prefix('@') {
-            Some(file) => std::fs::read_to_string(file)
-                .map_err(|fault| Failure::usage(format!("--args: {file}: {fault}")))?,
-            None => arguments.arguments,
-        },
-    };
-    RawValue::from_string(text.trim().to_owned())
-        .map_err(|fault| Failure::usage(format!("--args is not JSON: {fault}")))
-}
-
 /// Makes a call.
 pub(super) async fn run(
-    call: impl FnOnce() -> Result<Call, Failure>,
+    start: Result<(Start, TargetArgs), Failure>,
     (call_args, task): (CallArgs, CallTaskArgs),
-    target: &TargetArgs,
     log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
     let legs = LegObserver::new(log);
-    let start = call().and_then(|call| Ok((Start::New(call), Target::required(target)?)));
-    finish(start, (call_args, task), target, &legs).await
+    let start = start.and_then(|(start, target)| {
+        let server = Target::required(&target)?;
+        Ok((start, server, target.connection))
+    });
+    finish(start, (call_args, task), &legs).await
 }
 
 /// Continues a pending call.
 pub(super) async fn resume(
     file: &Path,
     call_args: CallArgs,
-    target: &TargetArgs,
+    target: TargetArgs,
     log: Option<fn(&str)>,
 ) -> Result<Exit, Failure> {
     let legs = LegObserver::new(log);
     let start = read_pending(file).and_then(|pending| {
-        let server = match Target::given(target)? {
+        let server = match Target::given(&target)? {
             Some(server) => server,
-            None => Target::of_stored(&pending.server().target, "pending call", target)?,
+            None => Target::of_stored(&pending.server().target, "pending call", &target)?,
         };
         legs.add_rounds(pending.round());
-        Ok((Start::Resume(pending), server))
+        Ok((Start::Resume(pending), server, target.connection))
     });
-    finish(start, (call_args, CallTaskArgs::default()), target, &legs).await
+    finish(start, (call_args, CallTaskArgs::default()), &legs).await
 }
 
 /// Drives the call and prints its outcome, also a failure.
 async fn finish(
-    start: Result<(Start, Target), Failure>,
+    start: Result<(Start, Target, ConnectionArgs), Failure>,
     (call_args, task): (CallArgs, CallTaskArgs),
-    target: &TargetArgs,
     legs: &LegObserver,
 ) -> Result<Exit, Failure> {
     let wait = call_args.wait.limit();
@@ -91,19 +65,19 @@ async fn finish(
         Ok((start, AnswerFlags::new(call_args.answers.answers)?))
     });
     let outcome = match prepared {
-        Ok(((start, server), answers)) => {
+        Ok(((start, server, connection), answers)) => {
             let answers = answers.with_client_answers(call_args.client);
             let is_child = server.is_child();
-            let client = server.connect(target.timeout, target.mode.clone(), legs, |builder| {
+            let client = server.connect(&connection, legs, |builder| {
                 let builder = task.attach(console::attach(builder, call_args.log_level));
-                let builder = with_wait(builder, target.timeout, wait).declare(answers.asks());
+                let builder = with_wait(builder, connection.timeout, wait).declare(answers.asks());
                 // With `--once` the call cannot be in a session, where a question would wait.
                 if call_args.once { builder } else { ask::attach(builder, &answers) }
             });
             match client {
                 Ok(client) => {
                     let (once, detach) = (call_args.once, task.detach);
-                    let page_wait = page_wait(target.timeout, wait);
+                    let page_wait = page_wait(connection.timeout, wait);
                     let driving = Driving { once, detach, wait, page_wait };
                     connected(start, &client, is_child, answers, driving).await
                 }
@@ -206,6 +180,8 @@ struct CallLine {
     tool: String,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
+    #[serde(default)]
+    answers: Vec<String>,
 }
 
 pub(super) async fn calls(
@@ -217,14 +193,13 @@ pub(super) async fn calls(
 ) -> Result<Exit, Failure> {
     let legs = LegObserver::new(log);
     let mut answers = AnswerFlags::new(answers.answers)?.with_client_answers(client);
-    let attached = answers.clone();
-    let client =
-        Target::required(target)?.connect(target.timeout, target.mode.clone(), &legs, |builder| {
-            let builder = console::attach_log(builder, level);
-            let builder = with_wait(builder, target.timeout, wait.limit()).declare(attached.asks());
-            ask::attach(builder, &attached)
-        })?;
-    let (wait, page_wait) = (wait.limit(), page_wait(target.timeout, wait.limit()));
+    let (attached, timeout) = (answers.clone(), target.connection.timeout);
+    let client = Target::required(target)?.connect(&target.connection, &legs, |builder| {
+        let builder = console::attach_log(builder, level);
+        let builder = with_wait(builder, timeout, wait.limit()).declare(attached.asks());
+        ask::attach(builder, &attached)
+    })?;
+    let (wait, page_wait) = (wait.limit(), page_wait(timeout, wait.limit()));
     let driving = Driving { once: false, detach: false, wait, page_wait };
     let exit = each_line(&client, &legs, &mut answers, driving).await;
     client.close().await;
@@ -250,7 +225,11 @@ async fn each_line(
             continue;
         }
         let before = legs.rounds();
-        let outcome = match call(&line) {
+        let call = call(&line).and_then(|(call, given)| {
+            answers.set_for_call(given)?;
+            Ok(call)
+        });
+        let outcome = match call {
             Ok(call) => drive(client, Start::New(call), answers, driving).await,
             Err(failure) => Outcome::Failed(failure),
         };
@@ -261,13 +240,15 @@ async fn each_line(
     }
 }
 
-fn call(line: &str) -> Result<Call, Failure> {
-    let CallLine { tool, arguments } = serde_json::from_str(line).map_err(|fault| {
-        Failure::usage(format!("a line must be {{\"tool\": NAME, \"arguments\": {{..}}}}: {fault}"))
+fn call(line: &str) -> Result<(Call, Vec<String>), Failure> {
+    let CallLine { tool, arguments, answers } = serde_json::from_str(line).map_err(|fault| {
+        Failure::usage(format!(
+            "a line must be {{\"tool\": NAME, \"arguments\": {{..}}, \"answers\": [..]}}: {fault}"
+        ))
     })?;
     let call = match arguments {
         Some(arguments) => Call::tool(tool, arguments),
         None => Call::tool(tool, ()),
     };
-    call.map_err(|error| Failure::usage(error.to_string()))
+    call.map(|call| (call, answers)).map_err(|error| Failure::usage(error.to_string()))
 }

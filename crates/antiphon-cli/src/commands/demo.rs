@@ -2,7 +2,7 @@
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::{AnswerArgs, StoreArgs},
+    args::{AnswerArgs, ConnectionArgs, StoreArgs},
     ask::{self, RoundError},
     console,
     drive::{Driving, Start, drive},
@@ -13,7 +13,7 @@ use crate::{
     target::Target,
 };
 use antiphon::{
-    client::{Call, CallProgress, Client, Mode, PendingCall},
+    client::{Call, CallProgress, Client, PendingCall},
     seal::{KeyRing, SecretKey},
     serve::http::{HttpOptions, serve_http},
 };
@@ -47,7 +47,7 @@ pub(super) async fn demo(args: AnswerArgs, store: &StoreArgs) -> Result<Exit, Fa
         "A server listens on {url}; a client calls its tool `provision` for a database, \"orders\"."
     ));
     let legs = LegObserver::new(Some(console::out));
-    let client = Target::url(url).connect(60, Mode::Auto, &legs, |builder| builder)?;
+    let client = Target::url(url).connect(&ConnectionArgs::default(), &legs, |builder| builder)?;
     let call = Call::tool("provision", json!({"name": "orders"}))
         .map_err(|error| Failure::usage(error.to_string()))?;
     let wait = Duration::from_secs(60);

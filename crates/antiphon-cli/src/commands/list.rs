@@ -2,11 +2,13 @@
 
 use crate::{
     answer_flags::AnswerFlags,
-    args::{ClientArgs, Completable, CompleteArgs, ListArgs, TargetArgs},
+    args::{ClientArgs, Completable, CompleteArgs, DiscoverArgs, ListArgs, TargetArgs},
+    arguments::resolved,
     ask, console,
     failure::{Exit, Failure},
     leg_observer::LegObserver,
     outcome::{self, Outcome},
+    suggest,
     target::Target,
 };
 use antiphon::{
@@ -14,6 +16,8 @@ use antiphon::{
     wire::{
         ErrorCode, Prompt, Resource, ResourceTemplate, Tool,
         completion::{Completion, CompletionContext, CompletionReference},
+        content::PromptArgument,
+        tasks::TaskSupport,
     },
 };
 use serde::Serialize;
@@ -37,58 +41,62 @@ struct Resources<'a> {
     resource_templates: &'a [ResourceTemplate],
 }
 
-pub(super) async fn tools(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, args.client.clone(), log, async |client| {
-        let tools = none_if_unknown(client.list_tools().await)?;
-        let lines = tools.iter().flatten().flat_map(|tool| {
-            let named = line(&tool.name, tool.description.as_deref().or(tool.title.as_deref()));
-            std::iter::once(named).chain(lines(&tool.input_schema.to_value()))
-        });
-        let missing = tools.is_none().then_some("tools");
-        print(args.json, missing, lines, &Tools { tools: tools.as_deref().unwrap_or_default() });
+pub(super) async fn tools(args: ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    each_server(args, log, async |client, view| {
+        let listed = none_if_unknown(client.list_tools().await)?;
+        let missing = listed.is_none().then_some("tools");
+        let tools = view.chosen("tool", listed.unwrap_or_default(), |tool| &tool.name)?;
+        let lines =
+            tools.iter().flat_map(|tool| if view.names.is_empty() { summary(tool) } else { details(tool) });
+        view.print(missing, lines, &Tools { tools: &tools });
         Ok(Exit::Done)
-    });
-    print_failure(args.json, work.await)
+    })
+    .await
 }
 
-pub(super) async fn prompts(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, args.client.clone(), log, async |client| {
-        let prompts = none_if_unknown(client.list_prompts().await)?;
-        let lines = prompts
-            .iter()
-            .flatten()
-            .map(|prompt| line(&prompt.name, prompt.description.as_deref().or(prompt.title.as_deref())));
-        let missing = prompts.is_none().then_some("prompts");
-        print(args.json, missing, lines, &Prompts { prompts: prompts.as_deref().unwrap_or_default() });
+pub(super) async fn prompts(args: ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    each_server(args, log, async |client, view| {
+        let listed = none_if_unknown(client.list_prompts().await)?;
+        let missing = listed.is_none().then_some("prompts");
+        let prompts = view.chosen("prompt", listed.unwrap_or_default(), |prompt| &prompt.name)?;
+        let lines = prompts.iter().flat_map(|prompt| {
+            let about = prompt.description.as_deref().or(prompt.title.as_deref());
+            std::iter::once(line(&prompt.name, about)).chain(prompt.arguments.iter().map(prompt_argument))
+        });
+        view.print(missing, lines, &Prompts { prompts: &prompts });
         Ok(Exit::Done)
-    });
-    print_failure(args.json, work.await)
+    })
+    .await
 }
 
 /// Lists resources by their URIs, which `read` takes.
-pub(super) async fn resources(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
-    let work = with_client(&args.target, args.client.clone(), log, async |client| {
+pub(super) async fn resources(args: ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+    each_server(args, log, async |client, view| {
         let resources = none_if_unknown(client.list_resources().await)?;
         let templates = none_if_unknown(client.list_resource_templates().await)?;
         let missing = (resources.is_none() && templates.is_none()).then_some("resources");
+        let (mut resources, mut templates) = (resources.unwrap_or_default(), templates.unwrap_or_default());
+        if !view.names.is_empty() {
+            let known =
+                resources.iter().map(|it| &*it.uri).chain(templates.iter().map(|it| &*it.uri_template));
+            view.check("resource", known)?;
+            resources.retain(|it| view.names.contains(&it.uri));
+            templates.retain(|it| view.names.contains(&it.uri_template));
+        }
         let lines = resources
             .iter()
-            .flatten()
             .map(|it| line(&it.uri, it.description.as_deref().or(it.title.as_deref()).or(Some(&it.name))));
-        let lines = lines.chain(templates.iter().flatten().map(|it| {
+        let lines = lines.chain(templates.iter().map(|it| {
             line(&it.uri_template, it.description.as_deref().or(it.title.as_deref()).or(Some(&it.name)))
         }));
-        let object = Resources {
-            resources: resources.as_deref().unwrap_or_default(),
-            resource_templates: templates.as_deref().unwrap_or_default(),
-        };
-        print(args.json, missing, lines, &object);
+        let object = Resources { resources: &resources, resource_templates: &templates };
+        view.print(missing, lines, &object);
         Ok(Exit::Done)
-    });
-    print_failure(args.json, work.await)
+    })
+    .await
 }
 
-pub(super) async fn discover(args: &ListArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
+pub(super) async fn discover(args: &DiscoverArgs, log: Option<fn(&str)>) -> Result<Exit, Failure> {
     let work = with_client(&args.target, args.client.clone(), log, async |client| {
         let found = client.discover().await?;
         if args.json {
@@ -123,16 +131,89 @@ fn line(name: &str, description: Option<&str>) -> String {
     format!("{}  {description}", console::line(name)).trim_end().to_owned()
 }
 
-/// Prints a list. `missing` names what the server does not offer at all, as opposed to an empty list.
-fn print(as_json: bool, missing: Option<&str>, lines: impl Iterator<Item = String>, object: &impl Serialize) {
-    if as_json {
-        outcome::print_result_json(object);
-    } else {
-        lines.for_each(|line| console::out(&line));
+/// The entries of one server that are printed.
+struct View<'a> {
+    as_json: bool,
+    /// The names of the entries that are printed in full. Without one, all entries are printed.
+    names: &'a [String],
+    /// The name of the server, if there are several.
+    server: Option<&'a str>,
+}
+
+impl View<'_> {
+    /// Returns the entries that were named; without a name, all.
+    fn chosen<T>(
+        &self,
+        what: &str,
+        mut all: Vec<T>,
+        name: impl Fn(&T) -> &String,
+    ) -> Result<Vec<T>, Failure> {
+        if !self.names.is_empty() {
+            self.check(what, all.iter().map(|it| name(it).as_str()))?;
+            all.retain(|it| self.names.contains(name(it)));
+        }
+        Ok(all)
     }
-    if let Some(what) = missing {
-        console::hint(&format!("the server offers no {what}"));
+
+    /// Refuses a name that the server does not have.
+    fn check<'n>(&self, what: &str, known: impl Iterator<Item = &'n str> + Clone) -> Result<(), Failure> {
+        match self.names.iter().find(|name| !known.clone().any(|it| it == *name)) {
+            Some(name) => Err(Failure::usage(suggest::unknown(what, name, known))),
+            None => Ok(()),
+        }
     }
+
+    /// Prints a list. `missing` names what the server does not offer at all, as opposed to an empty list.
+    fn print(&self, missing: Option<&str>, lines: impl Iterator<Item = String>, object: &impl Serialize) {
+        if self.as_json {
+            outcome::print_result_of(self.server, object);
+        } else {
+            let indent = if self.server.is_some() { "  " } else { "" };
+            lines.for_each(|line| console::out(&format!("{indent}{line}")));
+        }
+        if let Some(what) = missing {
+            console::hint(&format!("the server offers no {what}"));
+        }
+    }
+}
+
+/// Runs `work` for the server of the command line, or for each server of its file. One that fails does not stop the others.
+async fn each_server(
+    args: ListArgs,
+    log: Option<fn(&str)>,
+    work: impl AsyncFn(&Client, &View<'_>) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let as_json = args.json;
+    let split = args.target.split().and_then(|(names, target)| {
+        let servers = Target::all_of_file(&target)?;
+        Ok((names, target, servers))
+    });
+    let (names, mut target, servers) = match split {
+        Ok(split) => split,
+        Err(failure) => return print_failure(as_json, Err(failure)),
+    };
+    if servers.is_empty() {
+        let view = View { as_json, names: &names, server: None };
+        let done = with_client(&target, args.client, log, async |client| work(client, &view).await);
+        return print_failure(as_json, done.await);
+    }
+    let mut exit = Exit::Done;
+    for server in &servers {
+        if !as_json {
+            console::out(&console::line(server));
+        }
+        target.connection.server = Some(server.clone());
+        let view = View { as_json, names: &names, server: Some(server) };
+        let done = with_client(&target, args.client.clone(), log, async |client| work(client, &view).await);
+        if let Err(failure) = done.await {
+            exit = failure.exit;
+            match as_json {
+                true => outcome::print_failure_json(server, &failure),
+                false => console::failed(&failure),
+            }
+        }
+    }
+    Ok(exit)
 }
 
 // `complete`: suggestions for one argument.
@@ -177,12 +258,9 @@ pub(super) async fn with_client(
 ) -> Result<Exit, Failure> {
     // Some servers offer more to a client that can be asked.
     let answers = AnswerFlags::new(Vec::new())?.with_client_answers(client);
-    let client = Target::required(args)?.connect(
-        args.timeout,
-        args.mode.clone(),
-        &LegObserver::new(log),
-        |builder| ask::attach(builder.declare(answers.asks()), &answers),
-    )?;
+    let client = Target::required(args)?.connect(&args.connection, &LegObserver::new(log), |builder| {
+        ask::attach(builder.declare(answers.asks()), &answers)
+    })?;
     let exit = work(&client).await;
     client.close().await;
     exit
@@ -211,13 +289,57 @@ fn none_if_unknown<T>(result: Result<T, ClientError>) -> Result<Option<T>, Clien
     }
 }
 
-/// The maximum length of a shown description, in characters.
+/// Returns the lines of a tool in a list.
+fn summary(tool: &Tool) -> Vec<String> {
+    let named = line(&tool.name, tool.description.as_deref().or(tool.title.as_deref()));
+    std::iter::once(named).chain(lines(&tool.input_schema.to_value(), SHOWN)).collect()
+}
+
+/// Returns all that a server says about a tool.
+fn details(tool: &Tool) -> Vec<String> {
+    let mut all = vec![line(&tool.name, tool.title.as_deref())];
+    all.extend(tool.description.iter().map(|text| console::indented(text)));
+    let hints = tool.annotations.clone().unwrap_or_default();
+    let task = match tool.task_support() {
+        TaskSupport::Forbidden => None,
+        TaskSupport::Optional => Some("may become a task"),
+        TaskSupport::Required => Some("becomes a task"),
+    };
+    let destroys =
+        hints.destructive_hint.map(|it| if it { "may destroy something" } else { "destroys nothing" });
+    let hints = [
+        hints.read_only_hint.and_then(|it| it.then_some("changes nothing")),
+        destroys,
+        hints.idempotent_hint.and_then(|it| it.then_some("a second equal call changes no more")),
+        hints.open_world_hint.map(|it| if it { "reaches other systems" } else { "stays within its system" }),
+        task,
+    ];
+    let hints: Vec<_> = hints.into_iter().flatten().collect();
+    if !hints.is_empty() {
+        all.push(format!("  it says: {}", hints.join("; ")));
+    }
+    all.extend(lines(&tool.input_schema.to_value(), usize::MAX));
+    if let Some(output) = &tool.output_schema {
+        all.push("  result:".to_owned());
+        all.extend(lines(&output.to_value(), usize::MAX));
+    }
+    all
+}
+
+fn prompt_argument(argument: &PromptArgument) -> String {
+    let required = if argument.required == Some(true) { " (required)" } else { "" };
+    let about = argument.description.as_deref().or(argument.title.as_deref()).unwrap_or_default();
+    let line = format!("    {}{required}  {}", argument.name, console::truncated(about, SHOWN));
+    console::line(&line).trim_end().to_owned()
+}
+
+/// The maximum length of a description in a list, in characters.
 const SHOWN: usize = 200;
 /// The maximum number of shown values of an `enum`.
 const VALUES: usize = 12;
 
-/// Returns a line for each argument: the required ones first.
-fn lines(schema: &Value) -> Vec<String> {
+/// Returns a line for each argument: the required ones first. Descriptions have at most `limit` characters.
+fn lines(schema: &Value, limit: usize) -> Vec<String> {
     let Some(properties) = schema["properties"].as_object() else { return Vec::new() };
     let required = |name: &str| {
         schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name))
@@ -226,11 +348,16 @@ fn lines(schema: &Value) -> Vec<String> {
     first
         .into_iter()
         .chain(rest)
-        .map(|(name, property)| argument_line(schema, name, property, required(name)))
+        .map(|(name, property)| argument_line(schema, name, property, (required(name), limit)))
         .collect()
 }
 
-fn argument_line(schema: &Value, name: &str, property: &Value, is_required: bool) -> String {
+fn argument_line(
+    schema: &Value,
+    name: &str,
+    property: &Value,
+    (is_required, limit): (bool, usize),
+) -> String {
     let target = resolved(schema, property);
     let mut about = vec![kind(schema, target)];
     if is_required {
@@ -240,15 +367,9 @@ fn argument_line(schema: &Value, name: &str, property: &Value, is_required: bool
         about.push(format!("default {default}"));
     }
     let text = [property, target].iter().find_map(|place| place["description"].as_str()).unwrap_or_default();
-    let line = format!("    {name} ({})  {}", about.join(", "), console::truncated(text, SHOWN));
+    let line = format!("    {name} ({})  {}", about.join(", "), console::truncated(text, limit));
     let cut: String = console::line(&line);
     cut.trim_end().to_owned()
-}
-
-/// Follows one reference into the definitions of the schema.
-fn resolved<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
-    let pointer = property["$ref"].as_str().and_then(|text| text.strip_prefix('#'));
-    pointer.and_then(|pointer| schema.pointer(pointer)).unwrap_or(property)
 }
 
 /// Describes the type of a value.
@@ -312,11 +433,11 @@ mod tests {
             "    y\\u{1b} (1)",
             "    z (object)",
         ];
-        assert_eq!(lines(&schema), expected);
+        assert_eq!(lines(&schema, SHOWN), expected);
         for none in [json!(true), json!({"type": "object"}), json!({"properties": []})] {
-            assert_eq!(lines(&none), Vec::<String>::new(), "{none}");
+            assert_eq!(lines(&none, SHOWN), Vec::<String>::new(), "{none}");
         }
         let many = json!({"properties": {"a": {"enum": (0..13).collect::<Vec<_>>()}}});
-        assert_eq!(lines(&many), ["    a (0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | ..)"]);
+        assert_eq!(lines(&many, SHOWN), ["    a (0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | ..)"]);
     }
 }

@@ -47,8 +47,12 @@ async fn follow(mut changes: Subscription, as_json: bool, no_reconnect: bool) ->
     Ok(Exit::Done)
 }
 
+/// Returns the filter of the flags; without one, that of all lists.
 fn filter(to: ListenTo) -> SubscriptionFilter {
     let mut filter = SubscriptionFilter::new();
+    if !(to.tools || to.prompts || to.resources) && to.uris.is_empty() && to.tasks.is_empty() {
+        return filter.tools().prompts().resources();
+    }
     filter = if to.tools { filter.tools() } else { filter };
     filter = if to.prompts { filter.prompts() } else { filter };
     filter = if to.resources { filter.resources() } else { filter };

@@ -12,12 +12,17 @@ mod tasks;
 
 use crate::{
     args::{CallTaskArgs, Cli, Command, ReceiptCommand},
-    console, ended_by_signal,
+    arguments::Arguments,
+    console,
+    drive::Start,
+    ended_by_signal,
     failure::{Exit, Failure},
 };
+use antiphon::client::Call;
 use clap::Parser as _;
 use std::process::ExitCode;
 use tracing_subscriber::{
+    Layer as _,
     filter::{LevelFilter, Targets},
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
@@ -40,6 +45,8 @@ pub fn run() -> ExitCode {
         .with_writer(|| console::LogWriter)
         .with_ansi(false)
         .with_target(false);
+    // Without `-v` a warning stands beside the error that follows: no log, no times.
+    let lines = if cli.verbose { lines.boxed() } else { lines.without_time().boxed() };
     tracing_subscriber::registry().with(lines).with(targets).init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -63,7 +70,10 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Demo { answers, store } => demo::demo(answers, &store).await,
         Command::ServeDemo(args) => serve::serve(args).await,
         Command::Call { tool, arguments, task, call_args, target } => {
-            call::run(|| call::tool(tool, arguments), (call_args, task), &target, log).await
+            let start = target.split().and_then(|(words, target)| {
+                Ok((Start::Tool(tool, Arguments::read(arguments, words)?), target))
+            });
+            call::run(start, (call_args, task), log).await
         }
         Command::Task(command) => task::task(command, log).await,
         Command::Tasks(command) => tasks::tasks(command).await,
@@ -71,16 +81,19 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
             call::calls(answers, client, (wait, log_level), &target, log).await
         }
         Command::Prompt { name, arguments, call_args, target } => {
-            call::run(|| call::prompt(name, arguments), (call_args, CallTaskArgs::default()), &target, log)
-                .await
+            let start = target.split().and_then(|(words, target)| {
+                Ok((Start::New(Arguments::read(arguments, words)?.prompt(name)?), target))
+            });
+            call::run(start, (call_args, CallTaskArgs::default()), log).await
         }
         Command::Read { uri, call_args, target } => {
-            call::run(|| Ok(call::resource(uri)), (call_args, CallTaskArgs::default()), &target, log).await
+            let start = Ok((Start::New(Call::resource(uri)), target));
+            call::run(start, (call_args, CallTaskArgs::default()), log).await
         }
-        Command::Resume { file, call_args, target } => call::resume(&file, call_args, &target, log).await,
-        Command::Tools(args) => list::tools(&args, log).await,
-        Command::Prompts(args) => list::prompts(&args, log).await,
-        Command::Resources(args) => list::resources(&args, log).await,
+        Command::Resume { file, call_args, target } => call::resume(&file, call_args, target, log).await,
+        Command::Tools(args) => list::tools(args, log).await,
+        Command::Prompts(args) => list::prompts(args, log).await,
+        Command::Resources(args) => list::resources(args, log).await,
         Command::Complete(args) => list::complete(args, log).await,
         Command::Listen(args) => listen::listen(args, log).await,
         Command::Discover(args) => list::discover(&args, log).await,

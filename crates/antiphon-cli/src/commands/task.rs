@@ -132,8 +132,7 @@ async fn with_task(
 ) -> Result<Exit, Failure> {
     let stored = args.task.strip_prefix('@').map(read_handle).transpose()?;
     let server = server_of(stored.as_ref(), &args.target)?;
-    let TargetArgs { timeout, mode, .. } = args.target;
-    let client = server.connect(timeout, mode, &LegObserver::new(log), |builder| {
+    let client = server.connect(&args.target.connection, &LegObserver::new(log), |builder| {
         let builder = console::attach(builder, None).declare(answers.asks()).draft_tasks(args.draft_tasks);
         ask::attach(builder, answers)
     })?;

@@ -70,7 +70,7 @@ impl<T> Place<T> {
 
 impl Entry {
     pub(super) fn of(entry: &Value) -> Result<Self, String> {
-        let members = entry.as_object().ok_or("must be an object")?;
+        let members = &usual(entry.as_object().ok_or("must be an object")?);
         let program = text(members, "command")?;
         let urls = URLS.iter().map(|name| text(members, name)).collect::<Result<Vec<_>, _>>()?;
         let (place, used) = match (program, urls.into_iter().flatten().next()) {
@@ -87,6 +87,31 @@ impl Entry {
         let ignored = members.iter().filter(|(name, value)| !is_known(name) && !is_empty(value));
         Ok(Self { place, ignored: ignored.map(|(name, _)| name.clone()).collect() })
     }
+}
+
+/// Returns the members in their usual form: opencode writes one array of words as `command`, and `environment`; older versions of Zed
+/// write an object with `path`, `args` and `env`.
+fn usual(members: &Map<String, Value>) -> Map<String, Value> {
+    let mut usual = members.clone();
+    match members.get("command") {
+        Some(Value::Array(words)) if !words.is_empty() && !members.contains_key("args") => {
+            usual.insert("command".to_owned(), words[0].clone());
+            usual.insert("args".to_owned(), words[1..].into());
+        }
+        Some(Value::Object(command)) if command.contains_key("path") => {
+            usual.remove("command");
+            for (name, value) in command {
+                usual.insert(if name == "path" { "command" } else { name }.to_owned(), value.clone());
+            }
+        }
+        _ => {}
+    }
+    if !members.contains_key("env")
+        && let Some(variables) = usual.remove("environment")
+    {
+        usual.insert("env".to_owned(), variables);
+    }
+    usual
 }
 
 /// Returns `true` for a value that says nothing.

@@ -54,6 +54,19 @@ fn servers_are_read_with_their_variables() {
             json!({"command": "a", "args": ["${X}"], "env": {"T": "${Y}"}}),
             Err("the server `one` needs variables that are not set: X, Y"),
         ),
+        // opencode, and older versions of Zed.
+        (
+            json!({"type": "local", "command": ["a", "${HOME}", 1], "environment": {"T": "${TOKEN}"}}),
+            Ok("a /home/me 1; T=s3cret"),
+        ),
+        (json!({"command": {"path": "a", "args": ["b"], "env": {"T": "t"}}, "settings": {}}), Ok("a b; T=t")),
+        (json!({"command": ["a"]}), Ok("a;")),
+        (json!({"command": []}), Err("the server `one` has a `command` that is not a text")),
+        (
+            json!({"command": ["a"], "args": ["b"]}),
+            Err("the server `one` has a `command` that is not a text"),
+        ),
+        (json!({"command": {"args": []}}), Err("the server `one` has a `command` that is not a text")),
         (json!({}), Err("the server `one` must have a `command` or a `url`")),
         (
             json!({"command": "a", "url": "b"}),

@@ -22,6 +22,20 @@ const CASES: &[Case] = &[
         "Provisioned \"orders\" in eu-west-1.",
         1,
     ),
+    // Single arguments, by their types.
+    (&["call", "echo", "text=5"], &[], "5", 0),
+    (
+        &["call", "provision", "name=orders"],
+        &["region.region=eu-west-1"],
+        "Provisioned \"orders\" in eu-west-1.",
+        1,
+    ),
+    (
+        &["call", "update_work_item", "workItemId=4522", r#"fields={"System.State": "Active"}"#],
+        &[],
+        "Bug #4522 updated. State set to Active.",
+        0,
+    ),
     (
         &["call", "provision", "--args", r#"{"name": "orders"}"#],
         &["region=decline"],

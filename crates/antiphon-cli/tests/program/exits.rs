@@ -50,10 +50,16 @@ fn usage_errors_exit_with_2() {
     bad.extend(["--answer", "duplicate_of.duplicateOfId=many"]);
     check(&url, &bad, 2, "the answer for duplicate_of.duplicateOfId must be a number", "usage", 2);
 
-    run(["call", "x", &server.url, "--", "y"]).fails(2, "cannot be used with");
+    run(["call", "x", &server.url, "--", "y"]).fails(2, "one server");
+    run(["call", "x", "y", &server.url]).fails(2, "`y` is neither NAME=VALUE nor the URL of a server");
+    let misspelt = "there is no tool `provison`; did you mean: provision, provision_cluster?";
+    run(["call", "provison", "name=a", &server.url]).fails(4, misspelt);
+    run(["call", "provison", "--mode", "legacy", &server.url]).fails(4, misspelt);
+    run(["prompt", "briefng", &server.url]).fails(4, "did you mean: briefing?");
     run(["cull"]).fails(2, "unrecognized subcommand");
     run(["resume", "/nonexistent/pending", &server.url]).fails(2, "/nonexistent/pending: ");
-    run(["prompt", "briefing", "--args", r#"{"topic": 1}"#, &server.url]).fails(2, "must be strings");
+    run(["prompt", "briefing", "--args", r#"{"topic": 1}"#, &server.url])
+        .fails(2, "`topic` must be a string");
     run(["serve-demo", "--listen", "256.0.0.1:0"]).fails(2, "cannot listen on 256.0.0.1:0");
 }
 

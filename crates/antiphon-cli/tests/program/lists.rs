@@ -1,7 +1,7 @@
 //! The commands `tools`, `prompts`, `resources` and `complete`.
 
 use crate::support::{
-    command, finish, run,
+    Scratch, Server, command, finish, run,
     served::{RunningServer, changing, empty},
 };
 use serde_json::{Value, json};
@@ -24,11 +24,51 @@ fn tools_prompts_and_resources_are_listed() {
     let served = RunningServer::start(changing());
     let tools = check(&served, &["tools"], &["echo"], "");
     assert_eq!(tools["tools"][0]["name"], "echo");
-    let prompts = check(&served, &["prompts"], &["review  Review of code"], "");
+    let lines = ["review  Review of code", "    language (required)", "    framework", "    style"];
+    let prompts = check(&served, &["prompts"], &lines, "");
     assert_eq!(prompts["prompts"][0]["arguments"][1]["name"], "framework");
     let resources = check(&served, &["resources"], &["file:///a  a", "db://{table}  A table."], "");
     assert_eq!(resources["resources"][0]["uri"], "file:///a");
     assert_eq!(resources["resourceTemplates"][0]["uriTemplate"], "db://{table}");
+}
+
+#[test]
+fn one_entry_is_printed_in_full() {
+    let server = Server::start();
+    let shown = run(["tools", "provision", "confirm_delete", &server.url]);
+    let names: Vec<_> = shown.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!((shown.code, names), (0, vec!["confirm_delete", "provision"]), "{shown:?}");
+    assert!(shown.stdout.contains("  it says: "), "{shown:?}");
+    assert!(shown.stdout.contains("    name (string, required)"), "{shown:?}");
+    let one = run(["tools", "provision", "--json", &server.url]).json();
+    assert_eq!(one["result"]["tools"].as_array().map(Vec::len), Some(1), "{one}");
+    run(["tools", "provison", &server.url])
+        .fails(2, "there is no tool `provison`; did you mean: provision, provision_cluster?");
+    run(["prompts", "x", &server.url]).fails(2, "there is no prompt `x`; there are: briefing");
+    run(["resources", "x:y", &server.url]).fails(2, "there is no resource `x:y`; ");
+    run(["tools", "http://a/mcp", "http://b/mcp"]).fails(2, "one server");
+    run(["tools", "http://a/mcp", "--", "true"]).fails(2, "one server");
+}
+
+#[test]
+fn the_lists_of_all_servers_of_a_file() {
+    let served = RunningServer::start(changing());
+    let scratch = Scratch::new();
+    let file = json!({"mcpServers": {"b": {"url": &served.url}, "a": {"command": "false"}, "c": {"url": &served.url}}});
+    let file = scratch.file("mcp.json", &file.to_string());
+    let file = file.to_str().unwrap();
+    // One that fails does not hide the others.
+    let listed = run(["tools", "--servers", file]);
+    assert_eq!((listed.code, listed.stdout.as_str()), (4, "a\nb\n  echo\nc\n  echo\n"), "{listed:?}");
+    assert!(listed.stderr.contains("tools/list at a"), "{listed:?}");
+    let listed = run(["prompts", "--json", "--servers", file]);
+    let lines: Vec<Value> = listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let seen: Vec<_> = lines.iter().map(|line| (&line["server"], &line["status"])).collect();
+    let expected =
+        [("a", "error"), ("b", "done"), ("c", "done")].map(|(name, status)| (json!(name), json!(status)));
+    assert_eq!(seen, expected.iter().map(|(name, status)| (name, status)).collect::<Vec<_>>(), "{listed:?}");
+    run(["tools", "--servers", file, "--server", "c"]).ends(0, "echo");
+    run(["call", "echo", "--servers", file]).fails(2, "which server?");
 }
 
 #[test]

@@ -333,6 +333,9 @@ fn several_calls_share_one_connection() {
 {"tool": "no_such_tool"}
 {"name": "echo"}
 {"tool": "echo", "arguments": {"text": "last"}}
+{"tool": "provision", "arguments": {"name": "orders"}, "answers": ["region=decline"]}
+{"tool": "provision", "arguments": {"name": "again"}}
+{"tool": "echo", "answers": ["none"]}
 "#;
     for target in [&[server.url.as_str()][..], &["--", ANTIPHON, "serve-demo", "--stdio"]] {
         let words = ["calls", "--answer", "region.region=eu-west-1"];
@@ -348,8 +351,11 @@ fn several_calls_share_one_connection() {
             found.iter().map(|(rounds, kind, text)| (*rounds, kind.as_str(), text.as_str())).collect();
         assert_eq!(plain[..2], [(0, "", "one"), (1, "", "Provisioned \"orders\" in eu-west-1.")], "{run:?}");
         let kinds: Vec<&str> = plain.iter().map(|(_, kind, _)| *kind).collect();
-        assert_eq!(kinds, ["", "", "tool", "server", "usage", ""], "{run:?}");
+        assert_eq!(kinds, ["", "", "tool", "server", "usage", "", "", "", "usage"], "{run:?}");
         assert_eq!((plain[5].2, run.code), ("last", 1), "{run:?}");
+        // An answer of a line is for its call only.
+        let declined = "Nothing was provisioned: the question was declined.";
+        assert_eq!((plain[6].2, plain[7].2), (declined, "Provisioned \"again\" in eu-west-1."), "{run:?}");
     }
 }
 

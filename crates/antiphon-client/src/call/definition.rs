@@ -148,7 +148,7 @@ impl Call {
             let members: Map<String, Value> = serde_json::from_str(text.get())
                 .map_err(|source| ArgumentsError::new(&name, "could not be read", Some(source)))?;
             if let Some((key, _)) = members.iter().find(|(_, value)| !value.is_string()) {
-                let rule = format!("of a prompt must be strings, and `{key}` is not");
+                let rule = format!("are not those of a prompt: `{key}` must be a string");
                 return Err(ArgumentsError::new(&name, rule, None));
             }
         }

@@ -221,7 +221,7 @@ async fn wrong_arguments_are_not_sent() {
     refused(client.call_tool("t", json!([1])).await.map(drop), "the arguments for `t` must be a JSON object");
     refused(
         client.get_prompt("p", json!({"n": 1})).await.map(drop),
-        "the arguments for `p` of a prompt must be strings, and `n` is not",
+        "the arguments for `p` are not those of a prompt: `n` must be a string",
     );
 }
 
