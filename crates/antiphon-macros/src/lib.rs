@@ -156,6 +156,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `promote_after = "10s"` | the time after which a call of an optional task becomes a task by itself. Default: never |
 /// | `lenient_replay` | logs a warning for recorded steps that the tool does not reach, instead of ending the call |
 /// | `answer_timeout = "3d"` | the time that a person has for one round: a whole number and a unit, one of `s`, `m`, `h`, `d`, `w`. Default: the server's |
+/// | `timeout = "30s"` | the maximum time of the function in one leg, without the time of people. Default: the server's |
 /// | `scopes("orders:write")` | the OAuth scopes that the access token must have |
 /// | `approved_by(is_manager)` | a function from a `&Principal` to a `bool`: the callers whose answers are accepted |
 /// | `needs(form, url)` | the questions that the tool always asks, of `form`, `url`, `sampling`, `sampling_tools`, `roots`. A client that does not support them is rejected before the tool runs |

@@ -13,6 +13,9 @@ pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
     if let Some(seconds) = settings.seconds("answer_timeout")? {
         setters.extend(quote! { .answer_timeout(::core::time::Duration::from_secs(#seconds)) });
     }
+    if let Some(seconds) = settings.seconds("timeout")? {
+        setters.extend(quote! { .timeout(::core::time::Duration::from_secs(#seconds)) });
+    }
     setters.extend(tasks(settings)?);
     setters.extend(needs(settings)?);
     if let Some((_, scopes)) = settings.names(&["scopes"])? {

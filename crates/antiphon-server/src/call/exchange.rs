@@ -80,12 +80,12 @@ impl<'f> Exchange<'f> {
         }
     }
 
-    /// Returns the time limit of the handler. A task has as much time as it exists.
+    /// Returns the time limit of the handler. Without a limit of its own, a task has as much time as it exists.
     pub(crate) fn time_limit(&self, runtime: &LegRuntime) -> Option<Duration> {
-        match self {
+        runtime.timeout().or_else(|| match self {
             Self::Sealed | Self::Pushed(_) => Some(runtime.limits().handler_timeout),
             Self::Task(_) => None,
-        }
+        })
     }
 
     /// Discards unsent messages if the call was cancelled, and stores the end for a task.

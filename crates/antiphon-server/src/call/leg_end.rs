@@ -122,7 +122,14 @@ fn failed<T>(
     }
     let refusal = match (stop, claim) {
         (StopReason::TakenOver, Some(claim)) => claim.lost(),
-        (stop, _) => refuse(server, target, stop, call),
+        (stop, _) => match (&stop, admitted.leg().settings.timeout) {
+            (StopReason::OutOfTime, Some(limit)) => {
+                let call = call.map(|call| call.to_string());
+                tracing::error!(target = ?escaped(target), call, ?limit, "a handler took longer than its definition says, and was dropped");
+                Refusal::OutOfTime { limit }
+            }
+            _ => refuse(server, target, stop, call),
+        },
     };
     // Where no state leaves this run, a new call repeats all steps.
     let is_stored = claim.is_some_and(ClaimedLeg::writes_ahead);

@@ -36,6 +36,8 @@ pub(crate) struct LegRuntime {
     claim: Option<Arc<ClaimedLeg>>,
     /// The flag of the tool, in a first leg: true if an earlier first leg needed a tracker.
     needs_tracker: Option<Arc<AtomicBool>>,
+    /// The time of the handler, if its definition sets one.
+    timeout: Option<Duration>,
 }
 
 thread_local! {
@@ -69,6 +71,7 @@ impl LegRuntime {
         carrier: LegCarrier,
         claim: Option<Arc<ClaimedLeg>>,
         needs_tracker: Option<Arc<AtomicBool>>,
+        timeout: Option<Duration>,
     ) -> Self {
         Self {
             leg: Lock::new(leg),
@@ -78,6 +81,7 @@ impl LegRuntime {
             carrier,
             claim,
             needs_tracker,
+            timeout,
         }
     }
 
@@ -151,6 +155,11 @@ impl LegRuntime {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.server.limits
+    }
+
+    /// Returns the time of the handler that its definition sets.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     pub(crate) fn server(&self) -> &Arc<Runtime> {

@@ -142,7 +142,8 @@ impl<'a> ReplayRun<'a> {
             Ok(handler) => {
                 // The handler is dropped after a panic, so no broken invariant is observed.
                 let handler = AssertUnwindSafe(handler).catch_unwind();
-                tokio::time::timeout(limits.handler_timeout.min(SECOND_RUN_TIMEOUT), handler).await
+                let limit = self.admitted.leg().settings.timeout.unwrap_or(limits.handler_timeout);
+                tokio::time::timeout(limit.min(SECOND_RUN_TIMEOUT), handler).await
             }
             // The same text has decoded before.
             Err(_) => Ok(Ok(DriveResult::Cancelled)),

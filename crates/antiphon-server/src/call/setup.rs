@@ -84,6 +84,7 @@ pub(crate) fn leg_context(
             admitted.carrier().clone(),
             claim,
             (number == 1).then(|| Arc::clone(&leg.settings.needs_tracker)),
+            leg.settings.timeout,
         ),
     }
 }

@@ -34,6 +34,7 @@ use std::{borrow::Cow, time::Duration};
 /// | `RecordLost` | -32603 | `outcome_unknown` |
 /// | `Again` | as the first reply | as the first reply |
 /// | `UrlsFirst` | -32042 | none; `elicitations` |
+/// | `OutOfTime` | -32603 | `timeout` |
 /// | `UserFacing` | -32603 | none: the handler's own text |
 /// | `Internal` | -32603 | none: the cause is in the log |
 /// | `AfterSteps` | as the refusal | as the refusal; `done`, the completed steps |
@@ -85,6 +86,8 @@ pub(crate) enum Refusal {
     Again(Box<ErrorObject>),
     /// URLs must be opened before the request is sent again, in a session whose version has this error.
     UrlsFirst(Box<ErrorObject>),
+    /// The handler took longer than its definition says.
+    OutOfTime { limit: Duration },
     /// A prompt or resource failed, with a text for the caller.
     UserFacing(String),
     /// The server failed.
@@ -255,6 +258,10 @@ impl Refusal {
                 ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(reason("outcome_unknown"))
             }
             Self::UrlsFirst(error) | Self::Again(error) => (**error).clone(),
+            Self::OutOfTime { limit } => {
+                let text = format!("The call took longer than {limit:?}, and was stopped");
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, text).with_data(reason("timeout"))
+            }
             Self::UserFacing(text) => ErrorObject::new(ErrorCode::INTERNAL_ERROR, text.clone()),
             Self::Internal => ErrorObject::internal(),
             Self::AfterSteps { refusal, done, kept } => {

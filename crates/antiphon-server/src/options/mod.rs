@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     pub(crate) version: u32,
     pub(crate) needs: AskSupport,
     pub(crate) answer_timeout: Option<Duration>,
+    /// The time of the handler in one leg; `None` is the server's.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) on_version: OnVersion,
     pub(crate) migration: Migration,
     pub(crate) lenient_replay: bool,
@@ -148,6 +150,15 @@ macro_rules! setters {
             #[must_use]
             pub fn answer_timeout(mut self, time: std::time::Duration) -> Self {
                 self.settings.answer_timeout = Some(time);
+                self
+            }
+
+            /// Sets the maximum time of the handler in one leg: without the time of people, also in a session; and in a
+            /// task, where a handler otherwise has as much time as the task exists. The call then ends as after
+            /// [`Limits::handler_timeout`](crate::Limits::handler_timeout), with an error that says so. Default: that limit, five minutes.
+            #[must_use]
+            pub fn timeout(mut self, time: std::time::Duration) -> Self {
+                self.settings.timeout = Some(time);
                 self
             }
 

@@ -7,7 +7,7 @@
 //! | a checkpoint | may end the leg | is passed | is passed |
 //! | the time for the work behind a URL | [`Limits::url_retry_interval`] | as long as for an answer | [`Limits::max_answer_timeout`] |
 //! | the time for which a reference in a URL is valid | 24 hours | 24 hours | 24 hours, or as long as the task exists |
-//! | the time of the handler | [`Limits::handler_timeout`] | the same, without the time of people | as long as the task exists |
+//! | the time of the handler, if it sets no `timeout` | [`Limits::handler_timeout`] | the same, without the time of people | as long as the task exists |
 //!
 //! [`admit`](crate::request::admit::admit) decides the carrier of a call, once. All other code asks it by a method that names the
 //! reason. Handlers, and the futures that they await, do not know it.
@@ -135,12 +135,12 @@ impl LegCarrier {
     }
 
     /// Returns the time for which a check behind a URL is called before the URL is asked again. In a session no HTTP
-    /// request waits, so the time is that of an answer; in a task, nobody waits at all.
-    pub(crate) fn until(&self, limits: &Limits) -> Duration {
+    /// request waits, so the time is that of an answer; in a task, nobody waits at all. `timeout` is the handler's own.
+    pub(crate) fn until(&self, limits: &Limits, timeout: Option<Duration>) -> Duration {
         match self {
             Self::Sealed => limits.url_retry_interval,
             Self::Task(_) => limits.max_answer_timeout,
-            Self::Pushed(pushed) => pushed.wait.limit.min(limits.handler_timeout / 2),
+            Self::Pushed(pushed) => pushed.wait.limit.min(timeout.unwrap_or(limits.handler_timeout) / 2),
         }
     }
 

@@ -11,6 +11,7 @@ mod common;
 mod challenges;
 mod hostile;
 mod keys;
+mod layer;
 mod scopes;
 mod sessions;
 mod stolen_state;

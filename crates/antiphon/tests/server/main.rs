@@ -33,3 +33,4 @@ mod stdio_end;
 mod stdio_read_ahead;
 mod stdio_server;
 mod subscriptions;
+mod timeouts;

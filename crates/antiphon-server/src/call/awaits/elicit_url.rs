@@ -260,7 +260,7 @@ impl<F: FnOnce(&UrlRef) -> String> ElicitUrl<'_, F> {
             true => return Poll::Pending,
             false => {
                 let _scope = runtime.scope(|leg| leg.in_check(slot));
-                ready!(until.poll(cx, runtime.carrier().until(runtime.limits()), once))
+                ready!(until.poll(cx, runtime.carrier().until(runtime.limits(), runtime.timeout()), once))
             }
         };
         self.checking = None;

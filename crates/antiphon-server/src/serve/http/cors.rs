@@ -30,14 +30,18 @@ pub(crate) fn preflight(
     options: &HttpOptions,
     has_sessions: bool,
 ) -> Option<Result<Response<ReplyBody>, Rejection>> {
-    let is_preflight = parts.method == Method::OPTIONS
-        && parts.headers.contains_key(header::ORIGIN)
-        && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    is_preflight.then(|| {
+    is_preflight(&parts.method, &parts.headers).then(|| {
         check_host(parts, options)?;
         options.page_of(&parts.headers).ok_or_else(origin_not_allowed)?;
         Ok(preflight_response(&parts.headers, has_sessions))
     })
+}
+
+/// Returns whether a request with this head is a preflight.
+pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS
+        && headers.contains_key(header::ORIGIN)
+        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 fn preflight_response(asked: &HeaderMap, has_sessions: bool) -> Response<ReplyBody> {

@@ -134,8 +134,9 @@ pub(crate) fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Respons
 }
 
 /// Returns the response to a request that is rejected: a text for people.
-fn text_response(rejection: &Rejection) -> Response<ReplyBody> {
-    let mut response = with_status(rejection.status, rejection.text.clone());
+pub(crate) fn text_response<B: From<Bytes>>(rejection: &Rejection) -> Response<B> {
+    let mut response = Response::new(B::from(rejection.text.clone().into()));
+    *response.status_mut() = rejection.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if rejection.status == StatusCode::METHOD_NOT_ALLOWED {

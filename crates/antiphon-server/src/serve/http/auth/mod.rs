@@ -32,16 +32,23 @@
 //!
 //! The log has the reason why a token was refused, but not the token. The client does not get the reason.
 //!
-//! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens.
+//! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens. `AuthLayer` (feature `layers`) and
+//! [`ResourceServer::verify`] verify in front of the endpoint.
 
+#[cfg(feature = "layers")]
+mod layer;
 mod resource;
 mod resource_server;
+mod verified;
 mod verifier;
 
 #[cfg(feature = "auth")]
 #[doc(inline)]
 pub use antiphon_jwt::{Algorithm, Issuer};
+#[cfg(feature = "layers")]
+pub use layer::{AuthLayer, AuthService};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
+pub use verified::{Unauthorized, Verified};
 pub use verifier::{BearerError, BearerVerifier, StaticTokens};
 
 use crate::{
@@ -100,27 +107,31 @@ pub(crate) async fn authorize(
     address: Option<PeerAddress>,
 ) -> Result<Authorized, Rejection> {
     let Some(auth) = auth else { return Ok(Authorized { until: None, address }) };
-    // Boxed, to keep the future of a request without authentication small.
-    let bearer = Box::pin(check(&parts.headers, auth, server)).await?;
+    let verified = parts.extensions.get::<Verified>().and_then(|verified| verified.bearer_of(auth));
+    let bearer = match verified {
+        Some(bearer) => bearer.clone(),
+        // Boxed, to keep the future of a request without authentication small.
+        None => Box::pin(check(&parts.headers, auth, server.now())).await?,
+    };
+    let principal = bearer.principal();
+    let names_somebody =
+        principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
+    if !names_somebody {
+        // All users of one client software would be one.
+        let about = "the token names no user; allow_client_principal() accepts the client's name";
+        return Err(invalid(auth).about(about));
+    }
     parts.extensions.insert::<Principal>(bearer.principal().clone());
     let until = bearer.expires_at();
     parts.extensions.insert::<Bearer>(bearer);
     Ok(Authorized { until, address })
 }
 
-async fn check(
-    headers: &HeaderMap,
-    auth: &ResourceServer,
-    server: &impl MessageService,
-) -> Result<Bearer, Rejection> {
+/// Checks the token of a request, and its required scopes.
+async fn check(headers: &HeaderMap, auth: &ResourceServer, now: SystemTime) -> Result<Bearer, Rejection> {
     let unauthorized = |status, error, text: &str| Rejection {
         challenge: Some(auth.challenge(error, &[])),
         ..Rejection::new(status, text)
-    };
-    let invalid = || {
-        // > Invalid or expired tokens **MUST** receive a HTTP 401 response.
-        let text = "The access token is not good for this server";
-        unauthorized(StatusCode::UNAUTHORIZED, Some("invalid_token"), text)
     };
     let token = match token_of(headers) {
         Ok(Some(token)) => token,
@@ -134,10 +145,10 @@ async fn check(
             return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), text));
         }
     };
-    let bearer = match auth.verify(token, server.now()).await {
+    let bearer = match auth.verify_token(token, now).await {
         Ok(bearer) => bearer,
         Err(BearerError::Invalid(cause)) => {
-            return Err(invalid().about(&cause));
+            return Err(invalid(auth).about(&cause));
         }
         // Not a 401: the token may be valid, and its owner should not fetch another.
         Err(BearerError::Unavailable(cause)) => {
@@ -146,21 +157,21 @@ async fn check(
             return Err(Rejection { retry_after: Some("5"), ..rejection });
         }
     };
-    let principal = bearer.principal();
-    let names_somebody =
-        principal.has_subject() || (server.accepts_client_principals() && principal.client_id().is_some());
-    if !names_somebody {
-        // All users of one client software would be one.
-        return Err(
-            invalid().about("the token names no user; allow_client_principal() accepts the client's name")
-        );
-    }
     if !auth.required().iter().all(|scope| bearer.has_scope(scope)) {
         let text = "The access token may not use this server";
         let rejection = unauthorized(StatusCode::FORBIDDEN, Some("insufficient_scope"), text);
         return Err(rejection.about(&format!("needed scopes: {}", auth.required().join(" "))));
     }
     Ok(bearer)
+}
+
+/// Returns the rejection of a token that is not valid.
+///
+/// > Invalid or expired tokens **MUST** receive a HTTP 401 response.
+fn invalid(auth: &ResourceServer) -> Rejection {
+    let text = "The access token is not good for this server";
+    let challenge = Some(auth.challenge(Some("invalid_token"), &[]));
+    Rejection { challenge, ..Rejection::new(StatusCode::UNAUTHORIZED, text) }
 }
 
 /// An `Authorization` header without a readable token.

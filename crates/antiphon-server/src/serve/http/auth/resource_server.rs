@@ -99,13 +99,18 @@ impl ResourceServer {
         self.0.metadata.as_ref()
     }
 
+    /// Returns whether this is the other one, or a clone of it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Returns the scopes that every request needs.
     pub(crate) fn required(&self) -> &[String] {
         &self.0.required
     }
 
     /// Verifies a token, and returns its principal with its scopes and those that they imply.
-    pub(crate) async fn verify(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
+    pub(crate) async fn verify_token(&self, token: &str, now: SystemTime) -> Result<Bearer, BearerError> {
         if token.len() > MAX_TOKEN {
             return Err(BearerError::invalid(format!("{} bytes are too many", token.len())));
         }
