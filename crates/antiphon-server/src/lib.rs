@@ -25,6 +25,7 @@ mod identity;
 mod in_place;
 mod layer;
 mod legacy;
+mod metrics;
 mod offer;
 mod options;
 mod outbox;
@@ -41,6 +42,7 @@ mod session;
 mod subscribe;
 mod task;
 mod task_registry;
+mod trace;
 #[doc(hidden)]
 pub mod test_hooks;
 
@@ -76,6 +78,7 @@ pub use offer::{
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},
 };
+pub use metrics::Metrics;
 pub use options::{
     Clock, ManualClock, OnVersion, TaskMode,
     limits::{Limits, OnExpired},
@@ -83,7 +86,7 @@ pub use options::{
 pub use quota::RequestBudget;
 pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
-pub use request::{RequestInfo, TraceContext, carrier::Carrier};
+pub use request::{RequestInfo, carrier::Carrier};
 pub use runtime::{
     KeysError, Load, accepts_state_only,
     claims::ClaimOptions,
@@ -91,6 +94,7 @@ pub use runtime::{
 };
 pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
 pub use task_registry::{TaskMetrics, TaskOptions};
+pub use trace::TraceContext;
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.
 #[doc(hidden)]
