@@ -42,9 +42,9 @@ mod session;
 mod subscribe;
 mod task;
 mod task_registry;
-mod trace;
 #[doc(hidden)]
 pub mod test_hooks;
+mod trace;
 
 pub use call::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, InTransaction,
@@ -71,6 +71,7 @@ pub use layer::{
     audit::{AuditLog, Audited},
     limits::{Cached, LimitedTools, RateLimit, RateLimited, ResultCache, ToolConcurrency},
 };
+pub use metrics::Metrics;
 pub use offer::{
     CacheHint,
     completion::{Completing, Completions, IntoCompletions},
@@ -78,7 +79,6 @@ pub use offer::{
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},
 };
-pub use metrics::Metrics;
 pub use options::{
     Clock, ManualClock, OnVersion, TaskMode,
     limits::{Limits, OnExpired},

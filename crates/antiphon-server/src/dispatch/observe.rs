@@ -29,7 +29,9 @@ pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>)
     }
     let target = request.target().and_then(StringMember::text).map(|text| escaped(text).limit(TARGET));
     let method = escaped(&request.method).limit(TARGET);
-    let name = match &target {
+    // A URI or the id of a task would give the span too many names.
+    let is_named = matches!(&*request.method, method::TOOLS_CALL | method::PROMPTS_GET);
+    let name = match target.as_ref().filter(|_| is_named) {
         Some(target) => format!("{method} {target}"),
         None => method.to_string(),
     };
@@ -105,9 +107,8 @@ pub(super) fn log_end<T: HasMeta>(
     let request = admitted.leg().request;
     request.tool_failed.store(outcome == CallOutcome::Error, Ordering::Relaxed);
     let Some(begin) = begin else { return };
-    let span = Span::current();
-    span.record("antiphon.leg", leg);
     if outcome == CallOutcome::Error {
+        let span = Span::current();
         span.record("error.type", "tool_error");
         span.record("otel.status_code", "ERROR");
     }

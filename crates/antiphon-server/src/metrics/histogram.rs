@@ -6,7 +6,8 @@ use std::{
 };
 
 /// The upper bounds of the buckets, in milliseconds: those that OpenTelemetry's conventions for MCP recommend.
-const BOUNDS: [u64; 14] = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000];
+const BOUNDS: [u64; 14] =
+    [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000];
 
 /// A count that only grows.
 #[derive(Debug, Default)]

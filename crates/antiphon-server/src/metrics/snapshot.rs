@@ -56,15 +56,15 @@ impl Metrics {
     /// # Ok(()) }
     /// ```
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-        let samples = self.families.iter().filter_map(|family| Some((family, name.strip_prefix(family.name)?)));
-        let mut found = samples.flat_map(|(family, suffix)| {
-            family.samples.iter().filter(move |sample| sample.suffix == suffix)
-        });
+        let samples =
+            self.families.iter().filter_map(|family| Some((family, name.strip_prefix(family.name)?)));
+        let mut found = samples
+            .flat_map(|(family, suffix)| family.samples.iter().filter(move |sample| sample.suffix == suffix));
         let has = |sample: &Sample| {
             sample.labels.len() == labels.len()
-                && labels.iter().all(|(name, value)| {
-                    sample.labels.iter().any(|(key, text)| key == name && text == value)
-                })
+                && labels
+                    .iter()
+                    .all(|(name, value)| sample.labels.iter().any(|(key, text)| key == name && text == value))
         };
         found.find(|sample| has(sample)).map(|sample| sample.value)
     }
@@ -129,7 +129,11 @@ impl Metrics {
         for (name, help, value) in [
             ("antiphon_handlers", "Handlers that run now, outside of sessions.", gauges.handlers),
             ("antiphon_sessions", "Open sessions of earlier revisions.", gauges.sessions),
-            ("antiphon_request_bytes", "Bytes of requests and messages that are reserved.", gauges.request_bytes),
+            (
+                "antiphon_request_bytes",
+                "Bytes of requests and messages that are reserved.",
+                gauges.request_bytes,
+            ),
             ("antiphon_subscriptions", "Open subscriptions.", gauges.subscriptions),
         ] {
             self.family(name, "gauge", help).push("", &[], value as f64);
@@ -151,9 +155,24 @@ impl Metrics {
         for (name, kind, help, count) in [
             ("antiphon_task_legs_running", "gauge", "Legs of tasks that run now.", tasks.running),
             ("antiphon_task_legs_total", "counter", "Legs of tasks that began.", tasks.legs),
-            ("antiphon_task_legs_failed_total", "counter", "Legs of tasks that failed for now.", tasks.failed_legs),
-            ("antiphon_task_claims_lost_total", "counter", "Legs of tasks that were stopped early.", tasks.lost_claims),
-            ("antiphon_task_messages_total", "counter", "Answers and cancellations that were stored.", tasks.messages),
+            (
+                "antiphon_task_legs_failed_total",
+                "counter",
+                "Legs of tasks that failed for now.",
+                tasks.failed_legs,
+            ),
+            (
+                "antiphon_task_claims_lost_total",
+                "counter",
+                "Legs of tasks that were stopped early.",
+                tasks.lost_claims,
+            ),
+            (
+                "antiphon_task_messages_total",
+                "counter",
+                "Answers and cancellations that were stored.",
+                tasks.messages,
+            ),
         ] {
             self.family(name, kind, help).push("", &[], count as f64);
         }

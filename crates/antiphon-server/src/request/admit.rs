@@ -23,9 +23,7 @@ use crate::{
 };
 use antiphon_engine::{AskRecord, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{
-    AskSupport, InputRequests, InputRequiredResult, InputResponses, UniqueNames, escaped,
-};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, InputResponses, UniqueNames, escaped};
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -148,12 +146,10 @@ fn open(
         refuse(error.reason().as_str(), error.call_id())
     })?;
     let (late, accepted_until, id) = (opened.expired, opened.accepted_until, opened.call.id());
-    let (trace, millis, payload) = sealed::split(&opened.payload);
-    let left = UNIX_EPOCH + Duration::from_secs(opened.issued_at) + millis;
+    let (trace, micros, payload) = sealed::split(&opened.payload);
+    let left = UNIX_EPOCH + Duration::from_secs(opened.issued_at) + micros;
     let (record, spilled) = match Spilled::decode(payload) {
-        Some(spilled) => {
-            (None, Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version }))
-        }
+        Some(spilled) => (None, Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version })),
         None => {
             let record = Record::decode(payload).map_err(|_| refuse("payload", Some(id)))?;
             (Some(migrated(leg, id, opened.tool_version, record)?), None)
@@ -201,6 +197,7 @@ impl<'a> Admitted<'a> {
     /// Counts the leg and its answers, and notes the time that people took.
     fn count(&self, server: &Runtime) {
         server.metrics.leg();
+        observe::leg(self.leg_number());
         let Some((opened, call)) = self.opened.as_ref().zip(self.call.as_ref()) else { return };
         let answers = self.answers.as_ref().filter(|answers| !answers.is_empty());
         if let Some(answers) = answers {

@@ -2,9 +2,9 @@
 
 pub(crate) mod admit;
 pub(crate) mod carrier;
-pub(crate) mod receive;
-pub(crate) mod peek;
 mod observe;
+pub(crate) mod peek;
+pub(crate) mod receive;
 mod spill;
 
 use crate::{

@@ -14,7 +14,10 @@ use tracing::{Level, Span, enabled};
 pub(super) fn round(server: &Runtime, call: &Call, asks: &InputRequests, state: usize) {
     server.metrics.asks(asks);
     let (id, leg) = (call.id(), call.leg());
-    Span::current().record("antiphon.call.id", tracing::field::display(id));
+    if leg == 1 {
+        // The call has begun in this leg. Later ones have its id from their state.
+        Span::current().record("antiphon.call.id", tracing::field::display(id));
+    }
     tracing::debug!(call = %escaped(&id), leg, asks = asks.len(), state, "a round leaves");
 }
 
@@ -35,14 +38,21 @@ pub(super) fn answered(
     otel::waited(of_request.as_ref().or(of_call), Some(call.id()), waited.start, waited.end);
 }
 
-/// Notes the call of a leg in its span, which is linked to the call's trace if it is in another one.
+/// Notes the number of a leg in its span.
+pub(super) fn leg(number: u16) {
+    let span = Span::current();
+    if !span.is_disabled() {
+        span.record("antiphon.leg", number);
+    }
+}
+
+/// Notes the call of a later leg in its span, which is linked to the call's trace if it is in another one.
 pub(super) fn join(of_call: Option<&TraceContext>, call: &Call) {
     let span = Span::current();
     if span.is_disabled() {
         return;
     }
     span.record("antiphon.call.id", tracing::field::display(call.id()));
-    span.record("antiphon.leg", call.leg());
     if let Some(trace) = of_call {
         span.record("antiphon.call.traceparent", trace.traceparent());
         otel::link(trace);

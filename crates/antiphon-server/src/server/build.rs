@@ -191,7 +191,8 @@ impl ServerBuilder {
         let level = lists.most_protected().max(self.at_most_once.level).max(of_tasks);
         let is_single = !has_shared_keys || self.at_most_once.single_instance;
         let metrics: Arc<Meters> = Arc::default();
-        let claims = self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
+        let claims =
+            self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
         let own = OwnServer::default();
         let tasks = if has_tasks {
             let calls = claims.as_ref().map(|claims| &claims.store);

@@ -69,7 +69,12 @@ pub(crate) fn link(to: &TraceContext) {
 }
 
 /// Exports the time between a round and its answers as a span of its own, beside the legs.
-pub(crate) fn waited(parent: Option<&TraceContext>, call: Option<CallId>, begin: SystemTime, end: SystemTime) {
+pub(crate) fn waited(
+    parent: Option<&TraceContext>,
+    call: Option<CallId>,
+    begin: SystemTime,
+    end: SystemTime,
+) {
     let parent = match parent {
         Some(trace) => Context::new().with_remote_span_context(trace.to_span_context()),
         None => Span::current().context(),
@@ -84,7 +89,8 @@ impl TraceContext {
     fn to_span_context(&self) -> SpanContext {
         let (trace, span, flags) = self.parts();
         let state = self.tracestate().and_then(|state| TraceState::from_str(state).ok());
-        let (trace, span) = (TraceId::from_bytes(trace.to_be_bytes()), SpanId::from_bytes(span.to_be_bytes()));
+        let (trace, span) =
+            (TraceId::from_bytes(trace.to_be_bytes()), SpanId::from_bytes(span.to_be_bytes()));
         SpanContext::new(trace, span, TraceFlags::new(flags), true, state.unwrap_or_default())
     }
 }

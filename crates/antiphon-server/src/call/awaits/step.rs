@@ -297,7 +297,8 @@ where
                     }
                     let attempt = Attempt { key: begin.key, number: begin.attempts + 1 };
                     let path = || path(this.ctx.scope_prefix(), this.key.key, this.key.number);
-                    let span = observe::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
+                    let span =
+                        observe::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
                     *this.running = Some(Run { wake: begin.wake, attempt, span });
                 }
             }
