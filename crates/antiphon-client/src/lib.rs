@@ -114,6 +114,7 @@ mod lists;
 mod request;
 mod session;
 mod subscribe;
+mod trace;
 pub mod transport;
 
 pub use asks::{

@@ -103,6 +103,7 @@ fn admit(
         payload: claims.payload,
         tool_version: claims.tool_version,
         expired: times.expired,
+        issued_at: claims.issued_at,
         accepted_until: times.accepted_until,
     })
 }

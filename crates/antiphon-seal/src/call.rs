@@ -110,6 +110,8 @@ pub struct Opened {
     pub tool_version: u32,
     /// `true` if the token's own time is over; always `false` from [`Sealer::open`](crate::Sealer::open).
     pub expired: bool,
+    /// The Unix second at which the token was made.
+    pub issued_at: u64,
     /// The last Unix second at which this token could be accepted again. A server that records used tokens
     /// must keep the record until then.
     pub accepted_until: u64,

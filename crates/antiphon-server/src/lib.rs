@@ -25,6 +25,7 @@ mod identity;
 mod in_place;
 mod layer;
 mod legacy;
+mod metrics;
 mod offer;
 mod options;
 mod outbox;
@@ -43,6 +44,7 @@ mod task;
 mod task_registry;
 #[doc(hidden)]
 pub mod test_hooks;
+mod trace;
 
 pub use call::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, InTransaction,
@@ -69,6 +71,7 @@ pub use layer::{
     audit::{AuditLog, Audited},
     limits::{Cached, LimitedTools, RateLimit, RateLimited, ResultCache, ToolConcurrency},
 };
+pub use metrics::Metrics;
 pub use offer::{
     CacheHint,
     completion::{Completing, Completions, IntoCompletions},
@@ -83,7 +86,7 @@ pub use options::{
 pub use quota::RequestBudget;
 pub use receipt::{Receipt, ReceiptCall, ReceiptEntry, ReceiptError, ReceiptPerson};
 pub use reply::{ReplyKind, ReplyMessage};
-pub use request::{RequestInfo, TraceContext, carrier::Carrier};
+pub use request::{RequestInfo, carrier::Carrier};
 pub use runtime::{
     KeysError, Load, accepts_state_only,
     claims::ClaimOptions,
@@ -91,6 +94,7 @@ pub use runtime::{
 };
 pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
 pub use task_registry::{TaskMetrics, TaskOptions};
+pub use trace::TraceContext;
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.
 #[doc(hidden)]

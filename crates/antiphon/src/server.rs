@@ -65,7 +65,7 @@ pub mod layers {
 pub mod operations {
     #[doc(inline)]
     pub use antiphon_server::{
-        FaultPlace, KeyFileWatch, KeysError, Load, OnExpired, PeerAddress, ReplayCheck, ReplayFault,
+        FaultPlace, KeyFileWatch, KeysError, Load, Metrics, OnExpired, PeerAddress, ReplayCheck, ReplayFault,
         ReplyKind, ReplyMessage, RequestBudget, TaskMetrics, TraceContext,
     };
 }

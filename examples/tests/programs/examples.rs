@@ -1,4 +1,4 @@
-//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec`, of `order_once`, of `render_video` and
+//! The output of the examples that use a fleet, of `access_tokens`, of `rate_limit`, of `kms_codec`, of `traced`, of `order_once`, of `render_video` and
 //! of `expenses`.
 
 use std::process::{Command, Stdio};
@@ -66,6 +66,27 @@ fn kms_codec_asks_once_and_loses_nothing() {
              The server cannot seal states at present: send the same request again later (-32603)",
             "a refresh: 503 from the KMS",
             "the KMS is back, the same call: ordered in eu",
+        ],
+    );
+}
+
+#[test]
+fn traced_prints_one_tree() {
+    check(
+        env!("CARGO_BIN_EXE_traced"),
+        &[
+            "orders runs on m-7",
+            "",
+            "tools/call deploy (client)",
+            "    tools/call deploy (server, leg 1)",
+            "        step reserve (internal)",
+            "    antiphon.ask.wait (internal)",
+            "    antiphon.ask.answer (internal)",
+            "    tools/call deploy (server, leg 2)",
+            "        step start (internal)",
+            "",
+            "legs at instance A: 1",
+            "legs at instance B: 1",
         ],
     );
 }

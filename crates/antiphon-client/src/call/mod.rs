@@ -6,6 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod error_kind;
 pub(crate) mod errors;
 pub(crate) mod legs;
+mod observe;
 pub(crate) mod outcome;
 pub(crate) mod pending;
 pub(crate) mod rounds;

@@ -39,11 +39,13 @@ pub struct PendingCall {
     state: Option<String>,
     /// True if the client permits URLs of any scheme.
     any_url_scheme: bool,
+    /// The `traceparent` of the call, so that the call stays one trace in another process.
+    trace: Option<String>,
 }
 
 impl PendingCall {
     pub(crate) fn new(server: ServerIdentity, call: Call, round: AskRound, state: Option<String>) -> Self {
-        Self { server, call, round, state, any_url_scheme: false }
+        Self { server, call, round, state, any_url_scheme: false, trace: None }
     }
 
     /// Returns a pending call from parts that another system has stored: a `requestState`, and the asks of the same result.
@@ -73,6 +75,16 @@ impl PendingCall {
     /// The same pending call, with the setting of its client for URLs that are neither `http` nor `https`.
     pub(crate) fn with_any_url_scheme(self, on: bool) -> Self {
         Self { any_url_scheme: on, ..self }
+    }
+
+    /// The same pending call, in the trace with this `traceparent`.
+    pub(crate) fn with_trace(self, trace: Option<String>) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// The `traceparent` of the call.
+    pub(crate) fn trace(&self) -> Option<&str> {
+        self.trace.as_deref()
     }
 
     /// The server that asks.
@@ -218,6 +230,8 @@ struct PendingCallOut<'a> {
     state: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     any_url_scheme: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -235,6 +249,8 @@ struct PendingCallIn {
     state: Option<String>,
     #[serde(default)]
     any_url_scheme: bool,
+    #[serde(default)]
+    trace: Option<String>,
 }
 
 /// A version of the format that can be read here.
@@ -249,20 +265,21 @@ impl<'de> Deserialize<'de> for KnownFormat {
 
 impl Serialize for PendingCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { server, call, round, state, any_url_scheme } = self;
+        let Self { server, call, round, state, any_url_scheme, trace } = self;
         let AskRound { number, asks, answers } = round;
-        let (version, state) = (FORMAT, state.as_deref());
-        let any_url_scheme = *any_url_scheme;
-        PendingCallOut { version, server, call, round: *number, asks, answers, state, any_url_scheme }
+        let (version, state, trace) = (FORMAT, state.as_deref(), trace.as_deref());
+        let (round, any_url_scheme) = (*number, *any_url_scheme);
+        PendingCallOut { version, server, call, round, asks, answers, state, any_url_scheme, trace }
             .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for PendingCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PendingCallIn { server, call, round: number, asks, answers, state, any_url_scheme, .. } =
-            PendingCallIn::deserialize(deserializer)?;
-        Ok(Self { server, call, round: AskRound { number, asks, answers }, state, any_url_scheme })
+        let PendingCallIn {
+            server, call, round: number, asks, answers, state, any_url_scheme, trace, ..
+        } = PendingCallIn::deserialize(deserializer)?;
+        Ok(Self { server, call, round: AskRound { number, asks, answers }, state, any_url_scheme, trace })
     }
 }
 

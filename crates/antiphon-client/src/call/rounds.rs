@@ -12,6 +12,7 @@ use crate::{
         error_kind::ClientErrorKind,
         errors::ClientError,
         legs::{Legs, Position, within},
+        observe,
         outcome::{CallProgress, Final, Finished, Leg},
         pending::{NotReady, Outgoing, PendingCall},
         task::{end::cancel_after_error, run::TaskRun},
@@ -21,15 +22,17 @@ use crate::{
     lists::tools::ServerTools,
     request::{core::Core, fault::RequestFault},
     session::connection::Connection,
+    trace::{self, otel},
 };
 use antiphon_wire::{CreateTaskResult, ErrorCode, ErrorObject, InputRequests, Task, pacing::Pacing};
 use tokio::time::{Instant, sleep};
+use tracing::{Instrument as _, Span};
 
 /// The text of the error of a server that does not accept its own state; the same text in other SDKs.
 const STATE_REFUSED: &str = "Invalid or expired requestState";
 
 /// The outcome of legs: a result, a question or a task.
-enum Sent<T> {
+pub(super) enum Sent<T> {
     Done(T),
     Asked(Box<PendingCall>),
     Task(Box<(Task, TaskForm)>),
@@ -62,6 +65,15 @@ impl<'a> Run<'a> {
         Self { tools, call, pending: Some(pending), task: None, legs: 0, in_flight: false, by_hand: false }
     }
 
+    /// Returns the span of the call. A resumed call goes on in its trace.
+    fn span(&self) -> Span {
+        let span = self.core().span(self.call.method(), Some(self.call.name()));
+        if let Some(trace) = self.pending.as_ref().and_then(PendingCall::trace) {
+            otel::set_parent(&span, trace);
+        }
+        span
+    }
+
     fn connection(&self) -> &'a Connection {
         &self.tools.lists.connection
     }
@@ -73,7 +85,10 @@ impl<'a> Run<'a> {
     /// Runs the call up to its final result. The callbacks answer.
     pub(crate) async fn finish<T: Final>(mut self) -> Result<T, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
-        match within(core, call.options(), self.answer_and_send()).await {
+        let span = self.span();
+        let ended = within(core, call.options(), self.answer_and_send()).instrument(span.clone()).await;
+        observe::ended(&span, &ended);
+        match ended {
             Ok(result) => Ok(result),
             Err(kind) => {
                 if let Some(task) = &self.task {
@@ -88,7 +103,10 @@ impl<'a> Run<'a> {
     pub(crate) async fn step(mut self) -> Result<CallProgress, ClientError> {
         let (core, call) = (self.core(), self.call.clone());
         self.by_hand = true;
-        match within(core, call.options(), self.send::<Finished>()).await {
+        let span = self.span();
+        let ended = within(core, call.options(), self.send::<Finished>()).instrument(span.clone()).await;
+        observe::stepped(&span, &ended);
+        match ended {
             Ok(Sent::Done(finished)) => Ok(CallProgress::Done(finished)),
             Ok(Sent::Asked(pending)) => Ok(CallProgress::Pending(*pending)),
             Ok(Sent::Task(task)) => Ok(CallProgress::Task(self.handle(&task))),
@@ -115,7 +133,9 @@ impl<'a> Run<'a> {
                     arguments: self.call.shared_arguments().cloned(),
                 };
                 let (handlers, round) = (&core.handlers, pending.round_mut());
-                let wait = answer_round(handlers, &origin, round, &AskProgress::default()).await;
+                let span = trace::asked(round.number, round.asks.len());
+                let progress = AskProgress::default();
+                let wait = answer_round(handlers, &origin, round, &progress).instrument(span).await;
                 let wait = wait.map_err(ClientErrorKind::Ask)?;
                 // A timer of zero length still waits up to a millisecond.
                 if !wait.is_zero() {
@@ -227,7 +247,8 @@ impl<'a> Run<'a> {
         let number = before.saturating_add(u32::from(!asks.is_empty()));
         let round = AskRound::new(number, asks);
         let mut pending = PendingCall::new(self.core().identity(), self.call.clone(), round, state)
-            .with_any_url_scheme(self.core().handlers.any_url_scheme);
+            .with_any_url_scheme(self.core().handlers.any_url_scheme)
+            .with_trace(otel::current());
         if let Some(before) = &self.pending
             && is_url_round(&pending)
             && self.connection().current_session().is_some()

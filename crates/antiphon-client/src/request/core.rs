@@ -7,11 +7,12 @@ use crate::{
     },
     cache::Cache,
     request::events::{Observers, OnProgress},
+    trace::Traced,
     transport::OutgoingRequest,
 };
 use antiphon_wire::{
     ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, RequestId, ServerCapabilities,
-    TASKS_EXTENSION, pacing::StateOnlyLimits,
+    TASKS_EXTENSION, escaped, pacing::StateOnlyLimits,
 };
 use serde_json::value::RawValue;
 use std::{
@@ -22,6 +23,7 @@ use std::{
     },
     time::Duration,
 };
+use tracing::{Level, Span, enabled};
 
 /// The settings of a client, and the data of its server. Requests of both eras and the tasks of sessions share one value. The
 /// value does not hold the transport, so that the task of a session does not keep the transport open.
@@ -124,6 +126,16 @@ impl Core {
         &self.target
     }
 
+    /// Returns the span of a call, or of another request.
+    pub(crate) fn span(&self, method: &str, name: Option<&str>) -> Span {
+        // Nothing is computed for nobody.
+        if !enabled!(Level::INFO) {
+            return Span::none();
+        }
+        let version = self.known().version.clone();
+        Traced { method, name, version: version.as_str(), target: &self.target }.span()
+    }
+
     /// Changes the version. Results of the old version are not used again.
     pub(crate) fn change_version(&self, version: ProtocolVersion) {
         let mut known = self.known();
@@ -200,6 +212,14 @@ impl RequestSpec<'_> {
 /// Writes the message of a request once its id and `_meta` are known.
 pub(crate) type BodyWriter<'a> =
     dyn Fn(&RequestId, Meta) -> Result<Vec<u8>, serde_json::Error> + Send + Sync + 'a;
+
+/// Logs a request that leaves, as an event of its call's span.
+pub(crate) fn note_leg(spec: &RequestSpec<'_>, id: &RequestId) {
+    if spec.leg == 1 {
+        Span::current().record("jsonrpc.request.id", tracing::field::display(escaped(id)));
+    }
+    tracing::debug!(method = spec.method, id = %escaped(id), leg = spec.leg, round = spec.round, "a request leaves");
+}
 
 /// Returns enough randomness to distinguish two clients; the standard library seeds each state differently.
 pub(crate) fn random() -> u64 {

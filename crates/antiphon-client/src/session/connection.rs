@@ -2,12 +2,13 @@
 
 use crate::{
     request::{
-        core::{BodyWriter, Core, RequestSpec},
+        core::{BodyWriter, Core, RequestSpec, note_leg},
         deadline::RequestDeadline,
         fault::RequestFault,
         notifications::NotificationSink,
     },
     session::{legacy::Session, task_watch::TaskWatches},
+    trace::otel,
     transport::{OutgoingRequest, ServerReply, Transport},
 };
 use antiphon_wire::{Meta, ProtocolVersion};
@@ -127,6 +128,8 @@ impl Connection {
         if !spec.quiet {
             sink.request_all(&id, &mut meta);
         }
+        otel::inject(&mut meta);
+        note_leg(spec, &id);
         let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
         let request = OutgoingRequest { headers: spec.headers.clone(), ..spec.request(id, version, body) };
         let mut on_notification = |notification| sink.on_notification(notification);

@@ -3,7 +3,7 @@
 use crate::{
     asks::{callbacks::AskFault, questions::Origin},
     request::{
-        core::{BodyWriter, RequestSpec},
+        core::{BodyWriter, RequestSpec, note_leg},
         deadline::RequestDeadline,
         fault::{RequestFault, common_version, supported},
         notifications::NotificationSink,
@@ -14,6 +14,7 @@ use crate::{
         shared::Shared,
         verdict::discover,
     },
+    trace::{self, otel},
     transport::{OutgoingRequest, ServerMessage, ServerReply},
 };
 use antiphon_wire::{ErrorCode, Implementation, Meta, method};
@@ -24,6 +25,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use tokio::sync::mpsc;
+use tracing::{Instrument as _, Span};
 
 impl Connection {
     /// Sends a request and returns its result. Sends it once more if the server names another version that is supported
@@ -33,8 +35,16 @@ impl Connection {
         spec: &RequestSpec<'_>,
         write: &BodyWriter<'_>,
     ) -> Result<Box<RawValue>, RequestFault> {
-        let result = self.request_in_common_version(spec, write).await;
-        result.map_err(|fault| self.with_own_versions(fault))
+        // A leg is in the span of its call.
+        let has_span =
+            !matches!(spec.method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
+        let span = if has_span { self.core.span(spec.method, spec.name) } else { Span::none() };
+        let result = self.request_in_common_version(spec, write).instrument(span.clone()).await;
+        result.map_err(|fault| {
+            let code = fault.server_error().map(|error| error.code.0);
+            trace::failed(&span, code, "_OTHER");
+            self.with_own_versions(fault)
+        })
     }
 
     /// Adds the versions of the mode to a fault of versions.
@@ -128,6 +138,8 @@ impl Shared {
         let mut sink = NotificationSink::new(&self.core, spec, &deadline);
         let mut meta = Meta::default();
         sink.request_progress(&id, &mut meta);
+        otel::inject(&mut meta);
+        note_leg(spec, &id);
         let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
         let request = spec.request(id, self.version.clone(), body);
         let work = self.under_way(request, spec, &mut sink, &deadline);

@@ -4,8 +4,9 @@ use crate::{
     call::{LegRuntime, emit::Emitter},
     identity::Bearer,
     receipt::ReceiptRequest,
-    request::{RequestData, RequestInfo, TraceContext, carrier::Carrier},
+    request::{RequestData, RequestInfo, carrier::Carrier},
     runtime::Runtime,
+    trace::TraceContext,
 };
 use antiphon_engine::AnsweredAsk;
 use antiphon_seal::{CallId, Principal};

@@ -9,10 +9,9 @@ use crate::{
     },
     options::{TaskMode, seconds},
     receipt::ReceiptRequest,
-    request::{
-        LegRequest, RequestData, TraceContext, admit::Admitted, carrier::may_promote, receive::Request,
-    },
+    request::{LegRequest, RequestData, admit::Admitted, carrier::may_promote, receive::Request},
     runtime::Runtime,
+    trace::TraceContext,
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
 use antiphon_seal::CallId;

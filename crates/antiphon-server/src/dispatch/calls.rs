@@ -57,7 +57,7 @@ async fn run_offer<T: HasMeta + Send + 'static>(
     let mut admitted = admit(server, leg)?;
     let (begin, call) = (observe::begin(), (admitted.call_id(), admitted.leg_number()));
     let reply = run_admitted(server, &mut admitted, check, start, end).await;
-    observe::log_end(&admitted, call, begin, &reply);
+    observe::log_end(server, &admitted, call, begin, &reply);
     reply
 }
 

@@ -6,33 +6,40 @@ use crate::{
     dispatch::reply::{CallReply, UnsentReply},
     errors::refusal::Refusal,
     identity::Caller,
+    metrics::CallOutcome,
     reply::HasMeta,
-    request::{TraceContext, admit::Admitted, receive::Request},
+    request::{admit::Admitted, carrier, peek::trace_of, receive::Request},
+    runtime::Runtime,
+    trace::{TraceContext, otel},
 };
 use antiphon_seal::Principal;
 use antiphon_store::BlobDigest;
 use antiphon_wire::{StringMember, escaped, method};
-use std::time::Instant;
+use std::{sync::atomic::Ordering, time::Instant};
 use tracing::{Level, Span, enabled, field::Empty};
 
 /// The maximum number of characters of a target in a span.
 const TARGET: usize = 200;
 
 /// Returns the span of a request.
-pub(crate) fn span(request: &Request<'_>, caller: &Caller<'_>) -> Span {
+pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>) -> Span {
     // Nothing is computed for nobody.
     if !enabled!(Level::INFO) {
         return Span::none();
     }
     let target = request.target().and_then(StringMember::text).map(|text| escaped(text).limit(TARGET));
     let method = escaped(&request.method).limit(TARGET);
-    let name = match &target {
+    // A URI or the id of a task would give the span too many names.
+    let is_named = matches!(&*request.method, method::TOOLS_CALL | method::PROMPTS_GET);
+    let name = match target.as_ref().filter(|_| is_named) {
         Some(target) => format!("{method} {target}"),
         None => method.to_string(),
     };
     let of = |wanted| target.as_ref().filter(|_| request.method == wanted).map(tracing::field::display);
     let trace = TraceContext::of(request.params.meta);
-    tracing::info_span!(
+    let is_http = caller.headers.is_some();
+    let session = request.session.is_some().then(|| caller.headers?.get("mcp-session-id"));
+    let span = tracing::info_span!(
         "request",
         otel.name = name,
         otel.kind = "server",
@@ -43,21 +50,34 @@ pub(crate) fn span(request: &Request<'_>, caller: &Caller<'_>) -> Span {
         gen_ai.tool.name = of(method::TOOLS_CALL),
         gen_ai.prompt.name = of(method::PROMPTS_GET),
         mcp.resource.uri = of(method::RESOURCES_READ),
-        network.transport = if caller.headers.is_some() { "tcp" } else { "pipe" },
+        mcp.session.id = session.flatten().map(|id| short_digest(id.as_bytes())),
+        network.transport = caller.task.is_none().then_some(if is_http { "tcp" } else { "pipe" }),
+        network.protocol.name = is_http.then_some("http"),
         traceparent = trace.as_ref().map(TraceContext::traceparent),
         antiphon.call.id = Empty,
+        antiphon.call.traceparent = Empty,
         antiphon.leg = Empty,
+        antiphon.refusal = Empty,
         error.r#type = Empty,
         rpc.response.status_code = Empty,
-    )
+        otel.status_code = Empty,
+    );
+    // The leg of a task is inside of the task's span.
+    if caller.task.is_none() {
+        let of_call = || trace_of(server, request, carrier::principal(server, caller).ok()?.as_ref());
+        otel::join(&span, request.params.meta, of_call);
+    }
+    span
 }
 
 /// Notes the error of a request in its span.
 pub(crate) fn note_error(span: &Span, refusal: &Refusal) {
     if !span.is_disabled() {
-        let error = refusal.to_error();
-        span.record("rpc.response.status_code", error.code.0);
-        span.record("error.type", reason(refusal).as_str());
+        let code = refusal.to_error().code.0.to_string();
+        span.record("rpc.response.status_code", code.as_str());
+        span.record("error.type", code.as_str());
+        span.record("antiphon.refusal", Refusal::LABELS[refusal.label()]);
+        span.record("otel.status_code", "ERROR");
     }
 }
 
@@ -66,32 +86,36 @@ pub(super) fn begin() -> Option<Instant> {
     enabled!(Level::INFO).then(Instant::now)
 }
 
-/// Logs a call that has ended. One that asks goes on.
+/// Counts and logs a call that has ended. One that asks goes on.
 pub(super) fn log_end<T: HasMeta>(
+    server: &Runtime,
     admitted: &Admitted<'_>,
     (call, leg): (Option<antiphon_seal::CallId>, u16),
     begin: Option<Instant>,
     reply: &Result<UnsentReply<T>, Refusal>,
 ) {
-    let Some(begin) = begin else { return };
     let reply = reply.as_ref().map_or_else(Err, |unsent| unsent.reply.as_ref());
-    let span = Span::current();
-    span.record("antiphon.leg", leg);
-    if let Some(call) = call {
-        span.record("antiphon.call.id", tracing::field::display(call));
-    }
     let (outcome, reason) = match reply {
         Ok(CallReply::InputRequired(_)) => return,
-        Ok(CallReply::Complete(result)) if result.is_error() => ("error", None),
-        Ok(CallReply::Complete(_)) => ("complete", None),
-        Ok(CallReply::Task(_)) => ("task", None),
-        Ok(CallReply::Again(_)) => ("sent again", None),
-        Err(refusal) => ("refused", Some(reason(refusal))),
+        Ok(CallReply::Complete(result)) if result.is_error() => (CallOutcome::Error, None),
+        Ok(CallReply::Complete(_)) => (CallOutcome::Complete, None),
+        Ok(CallReply::Task(_)) => (CallOutcome::Task, None),
+        Ok(CallReply::Again(_)) => (CallOutcome::SentAgain, None),
+        Err(refusal) => (CallOutcome::Refused, Some(reason(refusal))),
     };
+    server.metrics.call(outcome);
+    let request = admitted.leg().request;
+    request.tool_failed.store(outcome == CallOutcome::Error, Ordering::Relaxed);
+    let Some(begin) = begin else { return };
+    if outcome == CallOutcome::Error {
+        let span = Span::current();
+        span.record("error.type", "tool_error");
+        span.record("otel.status_code", "ERROR");
+    }
     tracing::info!(
-        method = %escaped(&admitted.leg().request.method),
+        method = %escaped(&request.method),
         target = ?escaped(admitted.leg().target).limit(TARGET),
-        outcome,
+        outcome = outcome.name(),
         reason,
         legs = leg,
         call = call.map(tracing::field::display),
@@ -111,6 +135,10 @@ fn reason(refusal: &Refusal) -> String {
 /// Returns eight bytes of the SHA-256 of a principal: the same on every instance, and no name.
 fn digest(principal: &Principal) -> String {
     let parts = (principal.issuer(), principal.client_id(), principal.subject());
-    let digest = BlobDigest::of(format!("{parts:?}").as_bytes());
-    digest.as_bytes().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    short_digest(format!("{parts:?}").as_bytes())
+}
+
+/// Returns eight bytes of the SHA-256, in hexadecimal digits.
+fn short_digest(bytes: &[u8]) -> String {
+    BlobDigest::of(bytes).as_bytes().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -15,18 +15,17 @@ use crate::{
     request::{
         LegRequest,
         carrier::{self, LegCarrier},
-        receive::Request,
+        observe,
         spill::{self, Spilled},
     },
     runtime::Runtime,
+    trace::{TraceContext, sealed},
 };
 use antiphon_engine::{AskRecord, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
-use antiphon_wire::{
-    AskSupport, InputRequests, InputRequiredResult, InputResponses, StringMember, UniqueNames, escaped,
-};
+use antiphon_wire::{AskSupport, InputRequests, InputRequiredResult, InputResponses, UniqueNames, escaped};
 use serde_json::value::RawValue;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The limit that ends a call which has taken longer than its time.
 pub(crate) const CALL_TIMEOUT: &str = "call_timeout";
@@ -68,6 +67,9 @@ struct OpenedState {
     late: bool,
     /// The last Unix second at which the state could be accepted.
     accepted_until: u64,
+    /// The moment at which the round left, and the trace of the call.
+    left: SystemTime,
+    trace: Option<TraceContext>,
 }
 
 /// Admits a request, or refuses it.
@@ -89,6 +91,7 @@ pub(crate) fn admit<'a>(server: &Runtime, leg: LegRequest<'a>) -> Result<Admitte
     // Recorded answers stay; late answers are dropped, and their questions are asked again.
     let answers = read_answers(admitted.leg.request.params.input_responses)?;
     admitted.answers = answers.filter(|_| !admitted.late());
+    admitted.count(server);
     Ok(admitted)
 }
 
@@ -97,22 +100,6 @@ fn read_answers(text: Option<&RawValue>) -> Result<Option<InputResponses>, Refus
     text.map(InputResponses::read)
         .transpose()
         .map_err(|_| Refusal::params("params.inputResponses must be an object"))
-}
-
-/// Returns the call and the leg of the state that comes with a request, for a layer; `None` without a state, or with one that is
-/// not of this request.
-pub(crate) fn call_of(
-    server: &Runtime,
-    request: &Request<'_>,
-    principal: Option<&Principal>,
-) -> Option<(CallId, u16)> {
-    let token: &str = serde_json::from_str(request.params.request_state?.get()).ok()?;
-    let target = request.target().and_then(StringMember::text)?;
-    let arguments = request.params.arguments.map(RawValue::get);
-    let binding = Binding { method: &request.method, target, arguments, principal, tool_version: 0 };
-    let opened = server.sealing.sealer().open_unlimited(token, &binding, true, server.clock.now()).ok()?;
-    let call = opened.call.next_leg()?;
-    Some((call.id(), call.leg()))
 }
 
 /// > servers **MUST** treat `requestState` as an attacker-controlled input [...] and **MUST** reject state that
@@ -159,13 +146,16 @@ fn open(
         refuse(error.reason().as_str(), error.call_id())
     })?;
     let (late, accepted_until, id) = (opened.expired, opened.accepted_until, opened.call.id());
-    if let Some(spilled) = Spilled::decode(&opened.payload) {
-        let spilled = Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version });
-        return Ok((opened.call, boxed(|| OpenedState { record: None, spilled, late, accepted_until })));
-    }
-    let record = Record::decode(&opened.payload).map_err(|_| refuse("payload", Some(id)))?;
-    let record = Some(migrated(leg, id, opened.tool_version, record)?);
-    Ok((opened.call, boxed(|| OpenedState { record, spilled: None, late, accepted_until })))
+    let (trace, micros, payload) = sealed::split(&opened.payload);
+    let left = UNIX_EPOCH + Duration::from_secs(opened.issued_at) + micros;
+    let (record, spilled) = match Spilled::decode(payload) {
+        Some(spilled) => (None, Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version })),
+        None => {
+            let record = Record::decode(payload).map_err(|_| refuse("payload", Some(id)))?;
+            (Some(migrated(leg, id, opened.tool_version, record)?), None)
+        }
+    };
+    Ok((opened.call, boxed(|| OpenedState { record, spilled, late, accepted_until, left, trace })))
 }
 
 /// Converts a record that another version of the tool has written.
@@ -202,6 +192,22 @@ impl<'a> Admitted<'a> {
         }
         (self.call, self.opened) = (Some(call), Some(opened));
         Ok(())
+    }
+
+    /// Counts the leg and its answers, and notes the time that people took.
+    fn count(&self, server: &Runtime) {
+        server.metrics.leg();
+        observe::leg(self.leg_number());
+        let Some((opened, call)) = self.opened.as_ref().zip(self.call.as_ref()) else { return };
+        let answers = self.answers.as_ref().filter(|answers| !answers.is_empty());
+        if let Some(answers) = answers {
+            answers.iter().for_each(|(_, answer)| server.metrics.answer(answer.get()));
+            let now = server.clock.now();
+            let waited = now.duration_since(opened.left).unwrap_or_default();
+            server.metrics.waited(waited);
+            observe::answered(self.leg.request, opened.trace.as_ref(), call, opened.left..now);
+        }
+        observe::join(opened.trace.as_ref(), call);
     }
 
     pub(crate) fn leg(&self) -> &LegRequest<'a> {
@@ -388,6 +394,10 @@ impl<'a> Admitted<'a> {
             let put = spill::put(server, &binding, call.id(), &bytes, keep);
             bytes = rare(put).await?;
         }
+        let trace = self.opened.as_mut().and_then(|opened| opened.trace.take());
+        if let Some(trace) = trace.or_else(|| observe::trace_to_seal(self.leg.request)) {
+            bytes = sealed::join(&trace, now, &bytes);
+        }
         let (sealer, binding) = (server.sealing.sealer(), self.binding());
         let sealed = match stays_here {
             true => sealer.seal_unlimited(&call, &binding, &bytes, ttl, now),
@@ -401,8 +411,7 @@ impl<'a> Admitted<'a> {
             }
             other => internal(&Error::from(other)),
         })?;
-        let leg = call.leg();
-        tracing::debug!(call = %escaped(&call.id()), leg, asks = permit.0.len(), state = state.len(), "a round leaves");
+        observe::round(server, &call, &permit.0, state.len());
         InputRequiredResult::new(permit.0, Some(state)).map_err(|fault| internal(&fault))
     }
 }

@@ -10,7 +10,7 @@ use antiphon_wire::{
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::atomic::AtomicBool};
 
 /// A message that a transport received.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub struct Request<'a> {
     names: Option<UniqueNames>,
     /// The session of the request; `None` for a request that carries its own metadata.
     pub(crate) session: Option<Session>,
+    /// True once the result is a tool's error.
+    pub(crate) tool_failed: AtomicBool,
 }
 
 /// Reads a message. Messages of sessions are accepted if this server has sessions.
@@ -69,7 +71,8 @@ fn receive_in_steps(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Un
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
             let (names, session) = (None, None);
-            let request = Request { id, method, version, meta, params, text, names, session };
+            let tool_failed = AtomicBool::new(false);
+            let request = Request { id, method, version, meta, params, text, names, session, tool_failed };
             Ok(Received::Request(Box::new(request)))
         }
         Err(_) if has_sessions && !speaks_for_itself(request.params) => {
@@ -175,6 +178,7 @@ impl<'a> From<WholeRequest<'a>> for Request<'a> {
             text: whole.text,
             names: Some(whole.names),
             session: None,
+            tool_failed: AtomicBool::new(false),
         }
     }
 }
@@ -190,7 +194,8 @@ impl<'a> Request<'a> {
     ) -> Self {
         let (id, method) = (request.id, request.method);
         let version = Cow::Borrowed(session.version().as_str());
-        Self { id, method, version, meta, params, text, names: None, session: Some(session.clone()) }
+        let (session, tool_failed) = (Some(session.clone()), AtomicBool::new(false));
+        Self { id, method, version, meta, params, text, names: None, session, tool_failed }
     }
 }
 
@@ -242,6 +247,7 @@ impl Request<'_> {
             text: self.text,
             names: self.names,
             session: self.session.clone(),
+            tool_failed: AtomicBool::new(false),
         }
     }
 

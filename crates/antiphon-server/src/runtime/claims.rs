@@ -2,6 +2,7 @@
 
 use crate::{
     errors::BuildError,
+    metrics::{Meters, timed_store::TimedStore},
     options::{Level, Settings},
 };
 use antiphon_seal::{CallSecret, Principal};
@@ -122,6 +123,13 @@ pub(crate) struct AtMostOnce {
 }
 
 impl AtMostOnce {
+    /// Times the operations of the store.
+    pub(crate) fn timed(mut self, meters: &Arc<Meters>) -> Self {
+        let timed = |store| Arc::new(TimedStore::new(store, Arc::clone(meters))) as Arc<dyn CallStore>;
+        self.store = self.store.map(timed);
+        self
+    }
+
     /// Returns the claims of a server whose offers have at most this level.
     pub(crate) fn claims(
         self,

@@ -14,6 +14,7 @@ use crate::{
         Caller, Identity,
         account::{Accounts, require_scopes},
     },
+    metrics::Meters,
     options::{
         Clock,
         limits::{Limits, OnExpired},
@@ -85,6 +86,7 @@ pub(crate) struct Runtime {
     pub(crate) running: AtomicUsize,
     /// The number of those among them that run for anonymous callers.
     pub(crate) running_anonymous: AtomicUsize,
+    pub(crate) metrics: Arc<Meters>,
     /// The refusals that were logged.
     pub(crate) refusals: RefusalLog,
 }

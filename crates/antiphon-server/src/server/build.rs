@@ -4,6 +4,7 @@ use crate::{
     define::Offered,
     errors::{BuildError, refusal_log::RefusalLog},
     identity::account::Accounts,
+    metrics::Meters,
     offer::{
         Profile,
         list::List,
@@ -189,7 +190,9 @@ impl ServerBuilder {
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
         let level = lists.most_protected().max(self.at_most_once.level).max(of_tasks);
         let is_single = !has_shared_keys || self.at_most_once.single_instance;
-        let claims = self.at_most_once.claims(level, has_shared_keys, self.limits.step_grace)?;
+        let metrics: Arc<Meters> = Arc::default();
+        let claims =
+            self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
         let own = OwnServer::default();
         let tasks = if has_tasks {
             let calls = claims.as_ref().map(|claims| &claims.store);
@@ -198,7 +201,7 @@ impl ServerBuilder {
             None
         };
         let offers = ArcSwap::from_pointee(Offers::new(lists, profile)?);
-        let sessions = Sessions::new()?;
+        let sessions = Sessions::new(Arc::clone(&metrics))?;
         if self.show_errors {
             tracing::warn!(server = %escaped(&self.info.name), "the texts of hidden errors are sent to clients: use `show_errors` for development only");
         }
@@ -227,6 +230,7 @@ impl ServerBuilder {
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
             running_anonymous: AtomicUsize::new(0),
+            metrics,
             refusals: RefusalLog::default(),
         };
         let server = Server(Arc::new_cyclic(|me: &Weak<Inner>| Inner {

@@ -9,7 +9,7 @@ use crate::{
         call::{Call, CallReply, EarlyResult, Refused, Served, Written},
     },
     offer::offers::Offers,
-    request::{admit::call_of, carrier, receive::Request},
+    request::{carrier, peek::call_of, receive::Request},
     runtime::Runtime,
     server::{Server, builder::ServerBuilder},
 };

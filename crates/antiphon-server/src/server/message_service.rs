@@ -118,6 +118,12 @@ pub trait MessageService: Clone + Send + Sync + 'static {
         SystemTime::now()
     }
 
+    /// Returns the metrics of the service in the text format of Prometheus, for
+    /// [`metrics_path`](crate::serve::http::HttpOptions::metrics_path). Default: none.
+    fn metrics_text(&self) -> Option<String> {
+        None
+    }
+
     /// Begins to stop: subscriptions and sessions end. Default: does nothing.
     fn drain(&self) {}
 

@@ -16,6 +16,7 @@ use crate::{
     identity::Caller,
     in_place::rare,
     layer::{Layers, call::Served},
+    metrics::{Gauges, Metrics},
     offer::offers::Offers,
     reply::ReplyMessage,
     request::receive::{Received, Request, receive, unsupported_version, without_session},
@@ -35,7 +36,7 @@ use std::{
     fmt,
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock, Weak, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tracing::Instrument as _;
 
@@ -106,6 +107,20 @@ impl Server {
     /// Returns the types of the [layers](ServerBuilder::layer), from the outermost on.
     pub fn layers(&self) -> &[&'static str] {
         self.0.layers.as_ref().map_or(&[], |layers| &layers.names)
+    }
+
+    /// Returns the metrics of this process: counts and times of requests, calls, asks, steps and the store, and what is held now.
+    /// [`metrics_path`](crate::serve::http::HttpOptions::metrics_path) serves them.
+    pub fn metrics(&self) -> Metrics {
+        let runtime = &self.0.runtime;
+        let gauges = Gauges {
+            handlers: runtime.running.load(Ordering::Relaxed),
+            sessions: self.0.sessions.len(),
+            request_bytes: runtime.request_budget.in_use(),
+            subscriptions: runtime.subscriptions.len(),
+            tasks: self.task_metrics(),
+        };
+        Metrics::new(&runtime.metrics, &gauges)
     }
 
     /// Returns the counts of the tasks of this process, for an exporter of metrics; zeros if calls cannot become tasks.
@@ -216,8 +231,11 @@ impl Server {
         caller: &Caller<'_>,
         answer: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
-        let span = observe::span(request, caller);
+        let (begin, runtime) = (Instant::now(), &self.0.runtime);
+        let span = observe::span(runtime, request, caller);
         let answered = self.caught(request, answer.instrument(span.clone())).await;
+        let (error, tool_failed) = (answered.as_ref().err(), request.tool_failed.load(Ordering::Relaxed));
+        runtime.metrics.request(&request.method, error, tool_failed, begin.elapsed());
         answered.inspect_err(|refusal| observe::note_error(&span, refusal))
     }
 

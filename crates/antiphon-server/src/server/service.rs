@@ -95,6 +95,10 @@ impl MessageService for Server {
         self.0.runtime.clock.now()
     }
 
+    fn metrics_text(&self) -> Option<String> {
+        Some(self.metrics().to_string())
+    }
+
     fn drain(&self) {
         Self::drain(self);
     }

@@ -3,6 +3,7 @@
 use crate::{
     outbox::{MessageKind, Outbox},
     session::{ClientResponse, PendingRequest, Session},
+    trace::otel,
 };
 use antiphon_wire::{
     CancelledParams, InputRequest, LegacyAsk, RequestId, escaped, method, pacing::stretched,
@@ -12,12 +13,13 @@ use std::{
     future::Future as _,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tokio::{
     sync::oneshot,
     time::{Instant, Sleep, sleep},
 };
+use tracing::{Level, enabled};
 
 /// The time limit of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,8 @@ pub(crate) struct OutboundRequest {
     wait: AnswerTimeout,
     sent: Instant,
     over: Pin<Box<Sleep>>,
+    /// True if its answer is counted here.
+    counts: bool,
 }
 
 impl OutboundRequest {
@@ -68,7 +72,7 @@ impl OutboundRequest {
         wait: AnswerTimeout,
     ) -> Self {
         let (sent, over) = (Instant::now(), Box::pin(sleep(wait.limit)));
-        Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over }
+        Self { session, id, arrival: Some(arrival), outbox: None, wait, sent, over, counts: false }
     }
 
     /// Sends a question as a request, on the stream of this outbox.
@@ -95,6 +99,11 @@ impl OutboundRequest {
             session.note_url(id);
         }
         outbox.push(MessageKind::Ask, bytes);
+        // The asks of a task are those of its rounds, which are counted.
+        outbound.counts = related_task.is_none();
+        if outbound.counts {
+            session.0.sessions.metrics.ask(request);
+        }
         outbound.outbox = Some(outbox.clone());
         Ok(outbound)
     }
@@ -104,6 +113,11 @@ impl OutboundRequest {
         let Some(arrival) = &mut self.arrival else { return Poll::Pending };
         if let Poll::Ready(arrived) = Pin::new(arrival).poll(cx) {
             self.arrival = None;
+            if let Ok(Ok(answer)) = &arrived
+                && self.counts
+            {
+                self.count(answer.get());
+            }
             return Poll::Ready(arrived.map_or(AskEnd::SessionOver, AskEnd::Answer));
         }
         loop {
@@ -118,6 +132,17 @@ impl OutboundRequest {
                 Some(rest) if !rest.is_zero() => self.over.set(sleep(rest)),
                 _ => return Poll::Ready(AskEnd::TooLate(limit)),
             }
+        }
+    }
+
+    /// Counts an answer, and the time that the person took.
+    fn count(&self, answer: &str) {
+        let (metrics, waited) = (&self.session.0.sessions.metrics, self.sent.elapsed());
+        metrics.answer(answer);
+        metrics.waited(waited);
+        if enabled!(Level::INFO) {
+            let now = SystemTime::now();
+            otel::waited(None, None, now.checked_sub(waited).unwrap_or(now), now);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     identity::account::Account,
+    metrics::Meters,
     options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
@@ -28,16 +29,18 @@ pub(crate) struct Sessions {
     handlers: Arc<Quota>,
     /// The sessions that were asked to open a URL, by the id of the question.
     url_sessions: Lock<HashMap<String, Vec<Weak<dyn UrlSession>>>>,
+    pub(crate) metrics: Arc<Meters>,
 }
 
 impl Sessions {
-    pub(crate) fn new() -> Result<Arc<Self>, EntropyError> {
+    pub(crate) fn new(metrics: Arc<Meters>) -> Result<Arc<Self>, EntropyError> {
         let secret = CallSecret::random()?;
         Ok(Arc::new(Self {
             secret,
             open: Arc::default(),
             handlers: Arc::default(),
             url_sessions: Lock::default(),
+            metrics,
         }))
     }
 

@@ -1,7 +1,10 @@
 //! One leg of a task: the request of the call, sent to the server itself.
 
 use super::snapshot::{LegInput, Snapshot};
-use crate::{errors::refusal::Refusal, request::TraceContext};
+use crate::{
+    errors::refusal::Refusal,
+    trace::{TraceContext, otel},
+};
 use antiphon_store::TaskKey;
 use antiphon_wire::{ErrorObject, InputRequests, Outcome, ProtocolVersion, escaped, meta_keys, method};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
@@ -109,7 +112,11 @@ pub(super) fn message(snapshot: &Snapshot, input: &LegInput) -> Result<Vec<u8>, 
 /// Returns the span of a leg: all legs of a task have the `traceparent` of the request that created it.
 pub(super) fn span(key: TaskKey, snapshot: &Snapshot) -> Span {
     let traceparent = snapshot.request.trace.as_ref().map(TraceContext::traceparent);
-    tracing::info_span!("task", task = %escaped(&key), tool = ?escaped(&snapshot.request.name), traceparent)
+    let span = tracing::info_span!("task", task = %escaped(&key), tool = ?escaped(&snapshot.request.name), traceparent);
+    if let Some(trace) = &snapshot.request.trace {
+        otel::set_parent(&span, trace);
+    }
+    span
 }
 
 /// Returns the end of a leg with this reply.

@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     options::{millis, seconds},
-    request::{TraceContext, receive::Request},
+    request::receive::Request,
     runtime::Runtime,
+    trace::{TraceContext, otel},
 };
 use antiphon_seal::Principal;
 use antiphon_store::TaskKey;
@@ -122,7 +123,7 @@ impl Snapshot {
                 arguments: request.params.arguments.map(ToOwned::to_owned),
                 client_info: request.meta.client_info.map(ToOwned::to_owned),
                 capabilities: capabilities.with_extension(antiphon_wire::TASKS_EXTENSION).0,
-                trace: TraceContext::of(request.params.meta),
+                trace: TraceContext::of(request.params.meta).or_else(otel::current),
             },
             principal: principal.map(StoredPrincipal::of),
             created_by: None,

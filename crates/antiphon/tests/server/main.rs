@@ -20,6 +20,7 @@ mod lists_completion;
 mod lists_output;
 mod lists_pages;
 mod message_service;
+mod metrics;
 mod mounted;
 mod notifications;
 mod observed;

@@ -79,6 +79,8 @@ async fn no_secret_is_in_a_span_or_a_line() {
         let schema = FormSchema::new(vec![FormField::text("value")]);
         let answer: String = ctx.elicit_with("s3cret-question", schema).key("name").await?;
         let id = ctx.step("pay", async |_| Ok::<_, Error>("s3cret-step".to_owned())).await?;
+        let failed = ctx.step("fail", async |_| Err::<(), Error>(Error::user_facing("s3cret-failure"))).await;
+        assert!(failed.is_err());
         Ok(format!("s3cret-result {answer} {id}"))
     });
     let person = |_: &Caller<'_>| Ok::<_, String>(Some(Principal::user("s3cret-subject")));
@@ -107,5 +109,12 @@ async fn no_secret_is_in_a_span_or_a_line() {
     {
         assert!(log.contains(field), "{field} in {log}");
     }
-    assert!(!log.contains("s3cret"), "{log}");
+    // The person's time, the step and the round are there too, and nothing secret in the log or in the metrics.
+    let metrics = server.metrics().to_string();
+    for emitted in ["otel.name=\"step pay\"", "a round leaves", "a round was answered"] {
+        assert!(log.contains(emitted), "{emitted} in {log}");
+    }
+    for text in [&log, &metrics] {
+        assert!(!text.contains("s3cret"), "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod body;
+mod observe;
 mod stored;
 mod transaction;
 
@@ -33,6 +34,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 use tokio::time::Sleep;
+use tracing::Span;
 
 impl Ctx {
     /// Runs a function once per call and records its result: when the handler runs again, the function is not called,
@@ -192,6 +194,7 @@ type Settle<Output, T> = fn(Output, usize) -> Result<Ended<T>, NoOutcome>;
 struct Run {
     wake: Arc<StepWaker>,
     attempt: Attempt,
+    span: Span,
 }
 
 impl<'a, T, F, Fut: Future> Step<'a, T, F, Fut> {
@@ -293,7 +296,10 @@ where
                         });
                     }
                     let attempt = Attempt { key: begin.key, number: begin.attempts + 1 };
-                    *this.running = Some(Run { wake: begin.wake, attempt });
+                    let path = || path(this.ctx.scope_prefix(), this.key.key, this.key.number);
+                    let span =
+                        observe::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
+                    *this.running = Some(Run { wake: begin.wake, attempt, span });
                 }
             }
         }
@@ -331,6 +337,9 @@ where
     fn run(mut self: Pin<&mut Self>, slot: SlotId, cx: &mut Context<'_>) -> Poll<Option<Ended<T>>> {
         let runtime = self.ctx.leg_runtime();
         loop {
+            let running = self.as_mut().project().running;
+            let span = running.as_ref().map_or_else(Span::none, |running| running.span.clone());
+            let entered = span.enter();
             let ended = match self.as_mut().attempt(slot, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(NoOutcome::Failed(cause))) if self.as_mut().try_again(runtime) => {
@@ -339,6 +348,8 @@ where
                 }
                 Poll::Ready(ended) => ended,
             };
+            observe::ended(&runtime.server().metrics, &span, &ended);
+            drop(entered);
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);
             this.handle.end();

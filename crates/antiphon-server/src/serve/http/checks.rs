@@ -30,7 +30,7 @@
 //! | the version is supported | 400, -32022 |
 //! | the method exists | 404, -32601 |
 //!
-//! A request for the health route, or for the metadata of the protected resource, is answered before the checks. The
+//! A request of a route for operators, or for the metadata of the protected resource, is answered before the checks. The
 //! path is checked by [`check_path`], a preflight by [`preflight`](super::cors::preflight). The checks from the method
 //! to `Accept` are in [`check_head`], for every method; [`authorize`](super::auth) checks the token.
 //! [`check_agreement`] compares headers and body; [`legacy`](super::legacy) checks the headers of sessions. The server

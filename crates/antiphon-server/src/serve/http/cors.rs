@@ -1,4 +1,4 @@
-//! The requests that need no message: preflights of browsers (CORS, in the Fetch standard), and the health route.
+//! Preflights of browsers: CORS, in the Fetch standard.
 
 use crate::serve::http::{
     HttpOptions,
@@ -72,24 +72,4 @@ fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
     }
     let allowed = more.iter().fold(REQUEST_HEADERS.to_owned(), |all, name| all + ", " + name.as_str());
     HeaderValue::from_str(&allowed).unwrap_or(HeaderValue::from_static(REQUEST_HEADERS))
-}
-
-/// Returns the answer to a request of the health path: 200 while the server serves, 503 while it drains. `None` for
-/// another path. A load balancer sends neither a token nor the right `Host`.
-pub(crate) fn health(parts: &Parts, options: &HttpOptions, is_draining: bool) -> Option<Response<ReplyBody>> {
-    if options.health_path.as_deref()? != parts.uri.path() {
-        return None;
-    }
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
-        let mut response = with_status(StatusCode::METHOD_NOT_ALLOWED, Vec::new());
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return Some(response);
-    }
-    let (status, text) =
-        if is_draining { (StatusCode::SERVICE_UNAVAILABLE, "draining") } else { (StatusCode::OK, "ok") };
-    let mut response = with_status(status, text);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Some(response)
 }

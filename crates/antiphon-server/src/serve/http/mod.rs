@@ -12,6 +12,7 @@ mod legacy;
 mod memory_tests;
 mod options;
 mod origins;
+mod probes;
 mod rejection;
 mod reply;
 mod request_body;

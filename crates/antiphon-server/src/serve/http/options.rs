@@ -10,6 +10,8 @@ use std::{net::IpAddr, time::Duration};
 pub struct HttpOptions {
     pub(crate) path: String,
     pub(crate) health_path: Option<String>,
+    pub(crate) liveness_path: Option<String>,
+    pub(crate) metrics_path: Option<String>,
     pub(crate) max_body: usize,
     pub(crate) body_timeout: Duration,
     pub(crate) header_timeout: Duration,
@@ -36,6 +38,8 @@ impl Default for HttpOptions {
         Self {
             path: "/mcp".to_owned(),
             health_path: None,
+            liveness_path: None,
+            metrics_path: None,
             max_body: 4 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
@@ -65,12 +69,29 @@ impl HttpOptions {
         self
     }
 
-    /// Serves a health route at this path, such as `/health`, for load balancers. Default: none. A GET or HEAD gets 200
-    /// and `ok`, or 503 while the server [drains](crate::Server::drain). The route is answered before `Host`, `Origin`
+    /// Serves the readiness of the server at this path, such as `/readyz` or `/health`, for load balancers. Default: none. A GET or HEAD
+    /// gets 200 and `ok`, or 503 while the server [drains](crate::Server::drain). The route is answered before `Host`, `Origin`
     /// and the token are checked, and reveals nothing else.
     #[must_use]
     pub fn health_path(mut self, path: &str) -> Self {
         self.health_path = Some(path.to_owned());
+        self
+    }
+
+    /// Serves the liveness of the process at this path, such as `/livez`: 200 and `ok` as long as it answers, also while it drains. An
+    /// orchestrator restarts a process that does not answer. Default: none. As with [`health_path`](Self::health_path), nothing is checked.
+    #[must_use]
+    pub fn liveness_path(mut self, path: &str) -> Self {
+        self.liveness_path = Some(path.to_owned());
+        self
+    }
+
+    /// Serves the [metrics](crate::Server::metrics) of this process at this path, such as `/metrics`, in the text format of Prometheus.
+    /// Default: none. The route is answered before `Host`, `Origin` and the token are checked, so whoever reaches the port reads the
+    /// counts: a proxy in front of the server keeps the path for itself.
+    #[must_use]
+    pub fn metrics_path(mut self, path: &str) -> Self {
+        self.metrics_path = Some(path.to_owned());
         self
     }
 

@@ -13,10 +13,11 @@ use crate::{
         auth::{authorize, metadata, token_expired},
         body::ReplyBody,
         checks::{check_agreement, check_head, check_path, check_stream},
-        cors::{health, preflight},
+        cors::preflight,
         event_stream::{EventStream, KeepAlive},
         fields::Accepts,
         legacy,
+        probes::probe,
         rejection::Rejection,
         reply::{HttpReply, stream_response},
         request_body::{BoxBodyError, BufferPool, read_body},
@@ -140,12 +141,12 @@ impl<S: MessageService> HttpService<S> {
         &self.shared.budget
     }
 
-    /// Returns the response to a request that is not for the protocol, from its head alone: the health route, the
+    /// Returns the response to a request that is not for the protocol, from its head alone: a route for operators, the
     /// metadata of the resource, a preflight. Any other request must pass the checks of its head.
     fn reply_to_head(&self, parts: &Parts) -> Result<Head, Rejection> {
         let Shared { server, options, legacy, .. } = &*self.shared;
-        if let Some(health) = health(parts, options, server.is_draining()) {
-            return Ok(Head::Answered(health));
+        if let Some(answer) = probe(parts, options, server) {
+            return Ok(Head::Answered(answer));
         }
         if let Some(metadata) = metadata(parts, options.auth.as_ref()) {
             return Ok(Head::Answered(metadata));

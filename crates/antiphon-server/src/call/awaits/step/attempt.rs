@@ -77,7 +77,7 @@ where
     ) -> Poll<Result<Ended<T>, NoOutcome>> {
         let mut this = self.project();
         let runtime = this.ctx.leg_runtime();
-        let Some(Run { wake, attempt }) = this.running else { return Poll::Pending };
+        let Some(Run { wake, attempt, .. }) = this.running else { return Poll::Pending };
         let may_try = runtime.with(|leg| {
             leg.note_step_poll(slot, cx.waker());
             leg.may_attempt_step()
@@ -141,7 +141,7 @@ where
     /// started.
     pub(super) fn try_again(self: Pin<&mut Self>, runtime: &LegRuntime) -> bool {
         let this = self.project();
-        let Some(Run { attempt, wake }) = this.running else { return false };
+        let Some(Run { attempt, wake, .. }) = this.running else { return false };
         let may_try = this.again.is_some() && attempt.number < this.retry.times;
         if !may_try || !runtime.with(|leg| leg.may_attempt_step()) {
             return false;

@@ -1,0 +1,213 @@
+//! Metrics: counts of what a server does. Each is a relaxed atomic, to which a request adds without a lock.
+
+mod histogram;
+mod snapshot;
+pub(crate) mod timed_store;
+
+pub use self::snapshot::Metrics;
+pub(crate) use self::{histogram::Counter, snapshot::Gauges};
+
+use crate::errors::refusal::Refusal;
+use antiphon_wire::{InputRequest, InputRequests, method};
+use histogram::Histogram;
+use serde::{Deserialize, de::IgnoredAny};
+use std::time::Duration;
+
+/// The methods with a histogram of their own; all others share the last one.
+const METHODS: [&str; 17] = [
+    method::TOOLS_CALL,
+    method::PROMPTS_GET,
+    method::RESOURCES_READ,
+    method::TOOLS_LIST,
+    method::PROMPTS_LIST,
+    method::RESOURCES_LIST,
+    method::RESOURCE_TEMPLATES_LIST,
+    method::COMPLETION_COMPLETE,
+    method::DISCOVER,
+    method::SUBSCRIPTIONS_LISTEN,
+    method::TASKS_GET,
+    method::TASKS_UPDATE,
+    method::TASKS_CANCEL,
+    method::TASKS_RESULT,
+    method::TASKS_LIST,
+    method::TASKS_INPUT_RESPONSE,
+    "_OTHER",
+];
+
+/// The values of `error_type`: none, the conventions' value for a tool's error, and the codes of JSON-RPC errors.
+const ERRORS: [&str; 9] =
+    ["", "tool_error", "-32602", "-32603", "-32601", "-32600", "-32021", "-32042", "_OTHER"];
+
+/// The outcomes of calls.
+const OUTCOMES: [&str; 5] = ["complete", "error", "task", "refused", "sent again"];
+
+/// The kinds of asks.
+const KINDS: [&str; 5] = ["form", "url", "sampling", "roots", "_OTHER"];
+
+/// The kinds and outcomes of answers.
+const ANSWERS: [(&str, &str); 6] = [
+    ("elicitation", "accept"),
+    ("elicitation", "decline"),
+    ("elicitation", "cancel"),
+    ("sampling", "answered"),
+    ("roots", "answered"),
+    ("_OTHER", "answered"),
+];
+
+/// The ends of steps.
+const STEPS: [&str; 3] = ["done", "error", "no outcome"];
+
+/// The operations of a store.
+const OPERATIONS: [&str; 8] = ["claim", "renew", "append", "commit", "release", "load", "put", "get"];
+
+/// The counters of a server.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    /// A histogram for each method and each error.
+    requests: Vec<Histogram>,
+    calls: [Counter; OUTCOMES.len()],
+    legs: Counter,
+    asks: [Counter; KINDS.len()],
+    answers: [Counter; ANSWERS.len()],
+    human_wait: Histogram,
+    steps: [Counter; STEPS.len()],
+    refusals: [Counter; Refusal::LABELS.len()],
+    /// A histogram for each operation that succeeded, then for each that failed.
+    store: Vec<Histogram>,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        let histograms = |count| std::iter::repeat_with(Histogram::default).take(count).collect();
+        Self {
+            requests: histograms(METHODS.len() * ERRORS.len()),
+            calls: Default::default(),
+            legs: Counter::default(),
+            asks: Default::default(),
+            answers: Default::default(),
+            human_wait: Histogram::default(),
+            steps: Default::default(),
+            refusals: Default::default(),
+            store: histograms(OPERATIONS.len() * 2),
+        }
+    }
+}
+
+/// The end of a call, as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallOutcome {
+    Complete,
+    Error,
+    Task,
+    Refused,
+    SentAgain,
+}
+
+impl CallOutcome {
+    /// Returns the name, as in the log.
+    pub(crate) fn name(self) -> &'static str {
+        OUTCOMES[self as usize]
+    }
+}
+
+/// The end of a step, as it is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StepEnd {
+    Done,
+    Error,
+    NoOutcome,
+}
+
+/// An operation of the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StoreOperation {
+    Claim,
+    Renew,
+    Append,
+    Commit,
+    Release,
+    Load,
+    Put,
+    Get,
+}
+
+impl Meters {
+    /// Counts a request that ended. `tool_failed`: the result has `isError`.
+    pub(crate) fn request(&self, method: &str, error: Option<&Refusal>, tool_failed: bool, time: Duration) {
+        let of = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len() - 1);
+        let error = match error {
+            None => usize::from(tool_failed),
+            Some(refusal) => {
+                self.refusals[refusal.label()].add(1);
+                let code = refusal.to_error().code.0.to_string();
+                ERRORS.iter().position(|known| *known == code).unwrap_or(ERRORS.len() - 1)
+            }
+        };
+        self.requests[of * ERRORS.len() + error].record(time);
+    }
+
+    /// Counts a leg that was admitted, and the answers in its request.
+    pub(crate) fn leg(&self) {
+        self.legs.add(1);
+    }
+
+    /// Counts a call that ended.
+    pub(crate) fn call(&self, outcome: CallOutcome) {
+        self.calls[outcome as usize].add(1);
+    }
+
+    /// Counts the asks of a round that leaves.
+    pub(crate) fn asks(&self, asks: &InputRequests) {
+        asks.iter().for_each(|(_, ask)| self.ask(ask));
+    }
+
+    /// Counts an ask that leaves.
+    pub(crate) fn ask(&self, ask: &InputRequest) {
+        let kind = match ask {
+            InputRequest::Elicit(elicit) if elicit.is_url() => 1,
+            InputRequest::Elicit(_) => 0,
+            InputRequest::CreateMessage(_) => 2,
+            InputRequest::ListRoots { .. } => 3,
+            _ => 4,
+        };
+        self.asks[kind].add(1);
+    }
+
+    /// Counts an answer that arrived, by its members: only an elicitation's has an `action`.
+    pub(crate) fn answer(&self, answer: &str) {
+        #[derive(Deserialize)]
+        struct Members<'a> {
+            #[serde(borrow, default)]
+            action: Option<std::borrow::Cow<'a, str>>,
+            #[serde(default)]
+            role: Option<IgnoredAny>,
+            #[serde(default)]
+            roots: Option<IgnoredAny>,
+        }
+        let found = match serde_json::from_str::<Members<'_>>(answer) {
+            Ok(Members { action: Some(action), .. }) => {
+                ANSWERS.iter().position(|(kind, outcome)| *kind == "elicitation" && *outcome == action)
+            }
+            Ok(Members { role: Some(_), .. }) => Some(3),
+            Ok(Members { roots: Some(_), .. }) => Some(4),
+            _ => None,
+        };
+        self.answers[found.unwrap_or(ANSWERS.len() - 1)].add(1);
+    }
+
+    /// Counts the time between a round and its answers.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.human_wait.record(time);
+    }
+
+    /// Counts a step that ended in this process.
+    pub(crate) fn step(&self, end: StepEnd) {
+        self.steps[end as usize].add(1);
+    }
+
+    /// Counts an operation of the store.
+    pub(crate) fn stored(&self, operation: StoreOperation, succeeded: bool, time: Duration) {
+        let failed = if succeeded { 0 } else { OPERATIONS.len() };
+        self.store[operation as usize + failed].record(time);
+    }
+}

@@ -1,0 +1,66 @@
+//! What an operator sees of a round: its asks, the time until its answers, and the trace of its call.
+
+use crate::{
+    request::receive::Request,
+    runtime::Runtime,
+    trace::{TraceContext, otel},
+};
+use antiphon_seal::Call;
+use antiphon_wire::{InputRequests, escaped};
+use std::{ops::Range, time::SystemTime};
+use tracing::{Level, Span, enabled};
+
+/// Counts and logs a round that leaves.
+pub(super) fn round(server: &Runtime, call: &Call, asks: &InputRequests, state: usize) {
+    server.metrics.asks(asks);
+    let (id, leg) = (call.id(), call.leg());
+    if leg == 1 {
+        // The call has begun in this leg. Later ones have its id from their state.
+        Span::current().record("antiphon.call.id", tracing::field::display(id));
+    }
+    tracing::debug!(call = %escaped(&id), leg, asks = asks.len(), state, "a round leaves");
+}
+
+/// Logs that a round was answered. `waited` began when the round left.
+pub(super) fn answered(
+    request: &Request<'_>,
+    of_call: Option<&TraceContext>,
+    call: &Call,
+    waited: Range<SystemTime>,
+) {
+    if !enabled!(Level::INFO) {
+        return;
+    }
+    let milliseconds = waited.end.duration_since(waited.start).unwrap_or_default().as_millis();
+    let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+    tracing::debug!(call = %escaped(&call.id()), leg = call.leg(), milliseconds, "a round was answered");
+    let of_request = TraceContext::of(request.params.meta);
+    otel::waited(of_request.as_ref().or(of_call), Some(call.id()), waited.start, waited.end);
+}
+
+/// Notes the number of a leg in its span.
+pub(super) fn leg(number: u16) {
+    let span = Span::current();
+    if !span.is_disabled() {
+        span.record("antiphon.leg", number);
+    }
+}
+
+/// Notes the call of a later leg in its span, which is linked to the call's trace if it is in another one.
+pub(super) fn join(of_call: Option<&TraceContext>, call: &Call) {
+    let span = Span::current();
+    if span.is_disabled() {
+        return;
+    }
+    span.record("antiphon.call.id", tracing::field::display(call.id()));
+    if let Some(trace) = of_call {
+        span.record("antiphon.call.traceparent", trace.traceparent());
+        otel::link(trace);
+    }
+}
+
+/// Returns the context that the state of a new call keeps: that of its first request, or else the span of its first leg. `None` if
+/// nobody traces.
+pub(super) fn trace_to_seal(request: &Request<'_>) -> Option<TraceContext> {
+    enabled!(Level::INFO).then(|| TraceContext::of(request.params.meta).or_else(otel::current))?
+}
