@@ -1,11 +1,14 @@
 //! Connections of an HTTP client: TCP, TLS for `https` URLs with the feature `tls`, and the HTTP proxy from the environment.
 //! Without the feature, an `https` URL is an error before anything is connected.
 
+mod reach;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(not(feature = "tls"))]
 #[path = "no_tls.rs"]
 mod tls;
+
+pub use reach::Reach;
 
 use http::{HeaderValue, Uri, uri::Scheme};
 use hyper_util::{
@@ -15,6 +18,7 @@ use hyper_util::{
     },
     rt::TokioIo,
 };
+use reach::Resolver;
 use std::{
     future::Future,
     io,
@@ -36,7 +40,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// A connector to one server.
 #[derive(Clone)]
 pub struct Connector {
-    tcp: HttpConnector,
+    tcp: HttpConnector<Resolver>,
     tls: Option<Tls>,
     proxy: Option<Intercept>,
     limit: Duration,
@@ -49,7 +53,26 @@ impl Connector {
     /// # Errors
     /// TLS cannot be set up or is not compiled in, or the proxy is not an `http` proxy.
     pub fn new(uri: &Uri, limit: Duration) -> Result<Self, String> {
-        let mut tcp = HttpConnector::new();
+        Self::with_reach(uri, limit, None)
+    }
+
+    /// Creates a connector for a `uri` that another server named: it connects to addresses of the class `reach` and of less
+    /// private ones only. The addresses are checked where names are resolved. A proxy resolves names itself, so that behind a
+    /// proxy only hosts that are addresses are checked.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and if the host is an address of a more private class.
+    pub fn within(uri: &Uri, limit: Duration, reach: Reach) -> Result<Self, String> {
+        reach.check_host(uri.host().unwrap_or_default())?;
+        Self::with_reach(uri, limit, Some(reach))
+    }
+
+    fn with_reach(uri: &Uri, limit: Duration, reach: Option<Reach>) -> Result<Self, String> {
+        let host = uri.host().unwrap_or_default();
+        let proxy = if is_loopback(host) { None } else { Matcher::from_env().intercept(uri) };
+        // The address of a proxy is the user's own choice.
+        let reach = reach.filter(|_| proxy.is_none());
+        let mut tcp = HttpConnector::new_with_resolver(Resolver { reach });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         // A stream may be idle for hours. Without keep-alive, a lost peer would not be detected.
@@ -57,9 +80,7 @@ impl Connector {
         tcp.set_keepalive_interval(Some(KEEP_ALIVE));
         tcp.set_keepalive_retries(Some(4));
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
-        let host = uri.host().unwrap_or_default();
         let tls = if secure { Some(Tls::to(host)?) } else { None };
-        let proxy = if is_loopback(host) { None } else { Matcher::from_env().intercept(uri) };
         match &proxy {
             Some(proxy) if proxy.uri().scheme() != Some(&Scheme::HTTP) => {
                 let scheme = proxy.uri().scheme_str().unwrap_or("?");

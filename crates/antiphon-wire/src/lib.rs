@@ -5,6 +5,7 @@ mod answer;
 pub mod arguments;
 mod ask;
 mod capability;
+mod challenge;
 mod completion;
 mod content;
 mod discover;
@@ -46,6 +47,7 @@ pub use annotations::{Annotations, Role};
 pub use answer::{Action, ElicitResult, InputResponses, ListRootsResult, Root};
 pub use ask::{AskKind, ElicitRequest, InputRequest, InputRequests};
 pub use capability::{AskSupport, ClientCapabilities, ServerCapabilities};
+pub use challenge::Challenge;
 pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
 };

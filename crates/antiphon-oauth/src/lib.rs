@@ -1,0 +1,58 @@
+//! The OAuth client: it finds the authorization server of a resource server, registers, signs a person or a machine in, and
+//! renews tokens. It knows nothing of the messages of the Model Context Protocol; the rules are those of its revision 2026-07-28.
+//!
+//! ```text
+//!  request ──▶ Attempt (session) ── 401, 403 ──▶ Flight ──▶ the store: another process may have renewed
+//!     ▲                                            ├──▶ discover ──▶ refresh (flight)
+//!     │                                            ├──▶ grant: machines
+//!     └────────────── another token ◀──────────────┴──▶ sign_in: register ─▶ pending ─▶ handler ─▶ token
+//! ```
+//!
+//! ```
+//! use antiphon_oauth::{ByHand, Consent, OAuth};
+//!
+//! # async fn shown(_: Consent) -> std::io::Result<String> { Ok(String::new()) }
+//! # fn main() -> Result<(), antiphon_oauth::Error> {
+//! let oauth = OAuth::builder("my-host").handler(ByHand::new("http://127.0.0.1/callback", shown)).build()?;
+//! let session = oauth.session("https://example.com/mcp")?;
+//! # let _ = session;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Tokens, codes and secrets stand in no error, log or `Debug`.
+
+mod settings;
+
+mod flight;
+mod session;
+mod sign_in;
+
+mod discover;
+mod register;
+mod scope;
+
+mod credentials;
+mod grant;
+mod pending;
+mod token;
+
+mod dpop;
+mod jose;
+
+mod handler;
+
+mod record;
+pub mod store;
+
+mod error;
+mod net;
+
+pub use credentials::Credentials;
+pub use error::{Error, ErrorKind, Secret};
+pub use grant::{Assertion, Exchange, Grant, IdentityProvider};
+pub use handler::{ByHand, Consent, SignInHandler, SignInPlace};
+pub use jose::SigningKey;
+pub use pending::PendingSignIn;
+pub use session::{Attempt, Session};
+pub use settings::{OAuth, OAuthBuilder, ResourceParameter};
