@@ -39,6 +39,8 @@ pub struct Request<'a> {
     names: Option<UniqueNames>,
     /// The session of the request; `None` for a request that carries its own metadata.
     pub(crate) session: Option<Session>,
+    /// True for a notification of an extension, which is served as a request is, but for its reply.
+    pub(crate) is_notification: bool,
 }
 
 /// Reads a message. Messages of sessions are accepted if this server has sessions.
@@ -68,8 +70,9 @@ fn receive_in_steps(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Un
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
-            let (names, session) = (None, None);
-            let request = Request { id, method, version, meta, params, text, names, session };
+            let (names, session, is_notification) = (None, None, false);
+            let request =
+                Request { id, method, version, meta, params, text, names, session, is_notification };
             Ok(Received::Request(Box::new(request)))
         }
         Err(_) if has_sessions && !speaks_for_itself(request.params) => {
@@ -100,8 +103,8 @@ pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
     refused(Some(request.id), error)
 }
 
-/// Returns whether the request names its version, as every modern one does.
-fn speaks_for_itself(params: Option<&RawValue>) -> bool {
+/// Returns whether the message names its version, as every modern request does.
+pub(crate) fn speaks_for_itself(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct MetaOnly<'a> {
         #[serde(rename = "_meta", borrow, default)]
@@ -175,6 +178,7 @@ impl<'a> From<WholeRequest<'a>> for Request<'a> {
             text: whole.text,
             names: Some(whole.names),
             session: None,
+            is_notification: false,
         }
     }
 }
@@ -190,8 +194,40 @@ impl<'a> Request<'a> {
     ) -> Self {
         let (id, method) = (request.id, request.method);
         let version = Cow::Borrowed(session.version().as_str());
-        Self { id, method, version, meta, params, text, names: None, session: Some(session.clone()) }
+        let (names, session) = (None, Some(session.clone()));
+        Self { id, method, version, meta, params, text, names, session, is_notification: false }
     }
+
+    /// Returns a notification in the form of a request. It needs no metadata, and declares nothing without it.
+    ///
+    /// # Errors
+    /// If its metadata cannot be read, or names an unsupported version.
+    pub(crate) fn of_notification(
+        notification: &antiphon_wire::Notification<'a>,
+    ) -> Result<Self, ErrorObject> {
+        let text = params_or_empty(notification.params);
+        let params: RequestParams<'_> = read_object(text, "params")?;
+        let meta: RequestMeta<'_> = match params.meta {
+            Some(meta) => read_object(meta, "params._meta")?,
+            None => RequestMeta::default(),
+        };
+        let version = match &meta.protocol_version {
+            Some(version) if !ProtocolVersion::is_modern_text(version) => {
+                return Err(unsupported_version(version));
+            }
+            Some(version) => version.clone(),
+            None => Cow::Borrowed(ProtocolVersion::MODERN[0].as_str()),
+        };
+        let (id, method) = (RequestId::from(0_u64), notification.method.clone());
+        let (names, session, is_notification) = (None, None, true);
+        Ok(Self { id, method, version, meta, params, text, names, session, is_notification })
+    }
+}
+
+/// Returns params, or an empty object in their place.
+pub(crate) fn params_or_empty(params: Option<&RawValue>) -> &RawValue {
+    // A constant that always parses.
+    params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"))
 }
 
 impl Request<'_> {
@@ -242,6 +278,15 @@ impl Request<'_> {
             text: self.text,
             names: self.names,
             session: self.session.clone(),
+            is_notification: self.is_notification,
+        }
+    }
+
+    /// Returns the version that the client uses.
+    pub(crate) fn protocol_version(&self) -> ProtocolVersion {
+        match &self.session {
+            None => ProtocolVersion::modern(&self.version),
+            Some(session) => session.version().clone(),
         }
     }
 
