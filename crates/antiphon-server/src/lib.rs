@@ -20,6 +20,7 @@ mod call;
 mod define;
 mod dispatch;
 mod errors;
+mod extension;
 mod form;
 mod identity;
 mod in_place;
@@ -60,6 +61,7 @@ pub use errors::{
     BuildError, Error, Result, ShowError,
     awaited::{AskError, StepError},
 };
+pub use extension::{Extension, ctx::ExtensionCtx};
 pub use form::{Form, FormChoice, OneField};
 pub use identity::{Bearer, Caller, PeerAddress};
 pub use layer::{

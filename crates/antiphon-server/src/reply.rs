@@ -135,6 +135,18 @@ impl ReplyMessage {
         Self::error(id, &refusal.to_error()).refused_by(refusal)
     }
 
+    /// Returns the error response in the place of the acceptance of a notification. It has no id, and over HTTP its status is never 200.
+    ///
+    /// > If the server cannot accept it, it **MUST** return an HTTP error status code (e.g., `400 Bad Request`). The HTTP response
+    /// > body **MAY** comprise a JSON-RPC _error response_ that has no `id`.
+    pub fn not_accepted(error: &ErrorObject) -> Self {
+        let kind = match error.code {
+            ErrorCode::METHOD_NOT_FOUND => ErrorCode::METHOD_NOT_FOUND,
+            _ => ErrorCode::INVALID_REQUEST,
+        };
+        Self { kind: ReplyKind::Error(kind), ..Self::error(None, error) }
+    }
+
     /// Returns the reply to a ping, which needs no session.
     pub(crate) fn pong(id: &RequestId) -> Self {
         match write_result(id, &json!({})) {

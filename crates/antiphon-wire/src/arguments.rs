@@ -1,7 +1,9 @@
 //! Typed arguments of tools: decoding from their text, and the [rules](Rules) of their schema that decoding does not enforce.
 
+mod params;
 mod rules;
 
+pub use params::decode_params;
 pub use rules::{Rules, Uncovered};
 
 use serde::de::{DeserializeOwned, DeserializeSeed};

@@ -45,17 +45,28 @@ impl ClientCapabilities {
 
     /// Declares an extension without settings.
     #[must_use]
-    pub fn with_extension(mut self, name: &str) -> Self {
+    pub fn with_extension(self, name: &str) -> Self {
+        self.with_extension_settings(name, Map::new())
+    }
+
+    /// Declares an extension with these settings.
+    #[must_use]
+    pub fn with_extension_settings(mut self, name: &str, settings: Map<String, Value>) -> Self {
         let extensions = self.0.entry("extensions").or_insert_with(|| json!({}));
         if let Value::Object(members) = extensions {
-            members.insert(name.to_owned(), json!({}));
+            members.insert(name.to_owned(), settings.into());
         }
         self
     }
 
     /// Returns true if this extension is declared.
     pub fn has_extension(&self, name: &str) -> bool {
-        has_extension(&self.0, name)
+        self.extension(name).is_some()
+    }
+
+    /// Returns the settings of this extension; `None` if it is not declared.
+    pub fn extension(&self, name: &str) -> Option<&Map<String, Value>> {
+        extension(&self.0, name)
     }
 
     /// Returns the kinds of input requests that these capabilities allow.
@@ -152,8 +163,9 @@ impl AskSupport {
     }
 }
 
-fn has_extension(members: &Map<String, Value>, name: &str) -> bool {
-    members.get("extensions").and_then(|all| all.get(name)).is_some_and(Value::is_object)
+/// Only an object declares an extension.
+fn extension<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Map<String, Value>> {
+    members.get("extensions")?.get(name)?.as_object()
 }
 
 /// The part of a client's capabilities that a server uses.
@@ -288,12 +300,23 @@ impl ServerCapabilities {
     /// Declares an extension without settings.
     #[must_use]
     pub fn with_extension(self, name: &str) -> Self {
-        Self(ClientCapabilities(self.0).with_extension(name).0)
+        self.with_extension_settings(name, Map::new())
+    }
+
+    /// Declares an extension with these settings.
+    #[must_use]
+    pub fn with_extension_settings(self, name: &str, settings: Map<String, Value>) -> Self {
+        Self(ClientCapabilities(self.0).with_extension_settings(name, settings).0)
     }
 
     /// Returns true if this extension is declared.
     pub fn has_extension(&self, name: &str) -> bool {
-        has_extension(&self.0, name)
+        self.extension(name).is_some()
+    }
+
+    /// Returns the settings of this extension; `None` if it is not declared.
+    pub fn extension(&self, name: &str) -> Option<&Map<String, Value>> {
+        extension(&self.0, name)
     }
 
     /// Returns true if the capability is declared.

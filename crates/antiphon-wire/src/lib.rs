@@ -10,6 +10,7 @@ mod completion;
 mod content;
 mod discover;
 mod error;
+pub mod extension;
 mod foreign_text;
 mod form;
 pub mod framing;

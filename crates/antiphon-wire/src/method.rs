@@ -75,6 +75,43 @@ pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
 /// The notification that the contents of a resource changed.
 pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
 
+/// The requests and notifications of the core protocol, of both sides and all revisions. No extension may define one of them.
+pub const CORE: &[&str] = &[
+    DISCOVER,
+    TOOLS_LIST,
+    TOOLS_CALL,
+    PROMPTS_LIST,
+    PROMPTS_GET,
+    RESOURCES_LIST,
+    RESOURCE_TEMPLATES_LIST,
+    RESOURCES_READ,
+    COMPLETION_COMPLETE,
+    SUBSCRIPTIONS_LISTEN,
+    ELICITATION_CREATE,
+    SAMPLING_CREATE_MESSAGE,
+    ROOTS_LIST,
+    INITIALIZE,
+    INITIALIZED,
+    PING,
+    LOGGING_SET_LEVEL,
+    RESOURCES_SUBSCRIBE,
+    RESOURCES_UNSUBSCRIBE,
+    ROOTS_LIST_CHANGED,
+    ELICITATION_COMPLETE,
+    CANCELLED,
+    PROGRESS,
+    MESSAGE,
+    SUBSCRIPTIONS_ACKNOWLEDGED,
+    TOOLS_LIST_CHANGED,
+    PROMPTS_LIST_CHANGED,
+    RESOURCES_LIST_CHANGED,
+    RESOURCES_UPDATED,
+];
+
+/// The requests of tasks, in all forms of tasks.
+pub const TASKS: &[&str] =
+    &[TASKS_GET, TASKS_UPDATE, TASKS_CANCEL, TASKS_RESULT, TASKS_LIST, TASKS_INPUT_RESPONSE];
+
 /// Returns `true` if the response to a request of this method may be an `InputRequiredResult`.
 ///
 /// > Servers **MUST NOT** send `InputRequiredResult` responses on any other client requests.

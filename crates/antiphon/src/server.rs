@@ -44,6 +44,12 @@ pub mod offers {
     };
 }
 
+/// Extensions of the protocol: requests and notifications of their own.
+pub mod extensions {
+    #[doc(inline)]
+    pub use antiphon_server::{Extension, ExtensionCtx};
+}
+
 /// Receipts: sealed proof of a call's answers and steps.
 pub mod receipts {
     #[doc(inline)]

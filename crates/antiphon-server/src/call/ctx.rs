@@ -2,6 +2,7 @@
 
 use crate::{
     call::{LegRuntime, emit::Emitter},
+    errors::Error,
     identity::Bearer,
     receipt::ReceiptRequest,
     request::{RequestData, RequestInfo, carrier::Carrier},
@@ -11,6 +12,7 @@ use crate::{
 use antiphon_engine::AnsweredAsk;
 use antiphon_seal::{CallId, Principal};
 use antiphon_wire::{AskSupport, Implementation, InputResponses, ProtocolVersion};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -212,6 +214,18 @@ impl Ctx {
     /// ```
     pub fn request(&self) -> RequestInfo<'_> {
         RequestInfo { data: &self.leg.request, trace: self.trace_context() }
+    }
+
+    /// Reads the settings that the client declared for an extension, such as `io.modelcontextprotocol/ui`; `None` if it did not declare the
+    /// extension. A `T` of [`serde_json::Value`] takes any settings. Untrusted: each request may declare others, so what must not change
+    /// within a call is recorded in a [`step`](Self::step).
+    ///
+    /// > Each extension specifies the schema of its settings object; an empty object indicates support with no additional settings.
+    ///
+    /// # Errors
+    /// If the settings do not fit the type. The text is for the caller.
+    pub fn extension_settings<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
+        self.leg.request.extension_settings(id)
     }
 
     pub(crate) fn server_runtime(&self) -> &Runtime {

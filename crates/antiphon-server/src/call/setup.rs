@@ -15,8 +15,8 @@ use crate::{
 };
 use antiphon_engine::{Leg as Engine, Purpose, Setup};
 use antiphon_seal::CallId;
-use antiphon_wire::{ProtocolVersion, method};
-use std::sync::Arc;
+use antiphon_wire::method;
+use std::{borrow::Cow, sync::Arc};
 
 /// The settings of a leg for the engine. `writes_ahead` is true if its steps are stored.
 pub(crate) fn setup(
@@ -72,8 +72,8 @@ pub(crate) fn leg_context(
         principal: admitted.principal().cloned().map(Box::new),
         bearer: leg.caller.bearer().cloned(),
         client_info: leg.request.session.as_ref().and(leg.request.meta.client_info).map(ToOwned::to_owned),
-        request: request_data(leg),
-        version: version_of(leg.request),
+        request: RequestData::new(Cow::Borrowed(method_of(leg.request)), leg.request, leg.caller),
+        version: leg.request.protocol_version(),
         promotion: promotion(server, admitted),
         trace: TraceContext::of(leg.request.params.meta).map(Box::new),
         emitter: None,
@@ -88,18 +88,11 @@ pub(crate) fn leg_context(
     }
 }
 
-fn request_data(leg: &LegRequest<'_>) -> RequestData {
-    let (request, caller) = (leg.request, leg.caller);
-    RequestData {
-        method: match &*request.method {
-            method::PROMPTS_GET => method::PROMPTS_GET,
-            method::RESOURCES_READ => method::RESOURCES_READ,
-            _ => method::TOOLS_CALL,
-        },
-        head: caller.shared_head(),
-        added: caller.added.cloned(),
-        peer: caller.peer_address(),
-        meta: request.params.meta.map(ToOwned::to_owned),
+fn method_of(request: &Request<'_>) -> &'static str {
+    match &*request.method {
+        method::PROMPTS_GET => method::PROMPTS_GET,
+        method::RESOURCES_READ => method::RESOURCES_READ,
+        _ => method::TOOLS_CALL,
     }
 }
 
@@ -112,12 +105,5 @@ fn promotion(server: &Runtime, admitted: &Admitted<'_>) -> Promotion {
         TaskMode::Never => Promotion::Never,
         _ if may_promote(server, leg.request) => Promotion::Allowed { after: leg.settings.promote_after },
         _ => Promotion::Inline,
-    }
-}
-
-fn version_of(request: &Request<'_>) -> ProtocolVersion {
-    match &request.session {
-        None => ProtocolVersion::modern(&request.version),
-        Some(session) => session.version().clone(),
     }
 }

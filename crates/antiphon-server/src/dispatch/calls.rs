@@ -81,7 +81,7 @@ async fn run_admitted<T: Send + 'static>(
     let claim = match claim(server, admitted).await {
         Ok(ClaimResult::Run(claim)) => claim,
         Ok(ClaimResult::Replied(reply)) if reply.is_task() && !request.meta.tasks => {
-            return Err(Refusal::TaskExtension);
+            return Err(Refusal::task_extension());
         }
         Ok(ClaimResult::Replied(reply)) => {
             if let StoredReply::Task(stored) = &reply {

@@ -154,7 +154,7 @@ fn task_ids(
     let Some(ids) = ids.filter(|_| offers.profile.tasks) else { return Ok(None) };
     // > Servers **MUST** return this error for non-declaring clients requesting task notifications on `subscriptions/listen`.
     if !request.meta.tasks {
-        return Err(Refusal::TaskExtension);
+        return Err(Refusal::task_extension());
     }
     fits(&server.limits, &ids)?;
     Ok(Some(ids))

@@ -3,6 +3,7 @@
 mod calls;
 mod complete;
 pub(crate) mod encode;
+mod extension;
 pub(crate) mod listen;
 pub(crate) mod observe;
 pub(crate) mod reply;
@@ -25,9 +26,9 @@ use antiphon_wire::method;
 use calls::{call_tool, get_prompt, read_resource};
 use complete::complete;
 use encode::{encode, write};
+use extension::extension;
 use reply::{Finished, finish};
 use std::sync::Arc;
-use tasks::tasks;
 
 /// Answers a request by its method. `subscriptions/listen` is answered later: [`open`](listen::open).
 pub(crate) async fn route(
@@ -66,13 +67,10 @@ pub(crate) async fn route(
                 Finished::Commits(commit) => commit.await,
             }
         }
-        method::TASKS_GET
-        | method::TASKS_UPDATE
-        | method::TASKS_CANCEL
-        | method::TASKS_RESULT
-        | method::TASKS_LIST
-        | method::TASKS_INPUT_RESPONSE => Box::pin(tasks(server, offers, request, caller)).await,
-        other => Err(Refusal::Method(other.to_owned())),
+        other => match offers.profile.extensions.method(other) {
+            Some(method) => Box::pin(extension(server, offers, method, request, caller)).await,
+            None => Err(Refusal::Method(other.to_owned())),
+        },
     }
 }
 

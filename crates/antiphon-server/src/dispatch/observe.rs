@@ -45,7 +45,7 @@ pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>)
         otel.kind = "server",
         mcp.method.name = %method,
         mcp.protocol.version = %escaped(&request.version),
-        jsonrpc.request.id = %escaped(&request.id),
+        jsonrpc.request.id = (!request.is_notification).then(|| display(escaped(&request.id))),
         gen_ai.operation.name = (request.method == method::TOOLS_CALL).then_some("execute_tool"),
         gen_ai.tool.name = of(method::TOOLS_CALL),
         gen_ai.prompt.name = of(method::PROMPTS_GET),

@@ -65,7 +65,7 @@ pub(super) async fn tasks(
             acknowledged.meta = Some(related(server, &id));
             encode(request, &acknowledged)
         }
-        (TaskForm::Draft, method::TASKS_UPDATE) => Err(Refusal::TaskExtension),
+        (TaskForm::Draft, method::TASKS_UPDATE) => Err(Refusal::task_extension()),
         (_, other) => Err(Refusal::Method(other.to_owned())),
     }
 }
@@ -76,7 +76,7 @@ pub(super) async fn tasks(
 /// In a session without tasks, and for the methods of earlier forms, there is no such method.
 fn without_form(request: &Request<'_>) -> Refusal {
     match (&*request.method, &request.session) {
-        (method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL, None) => Refusal::TaskExtension,
+        (method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL, None) => Refusal::task_extension(),
         (other, _) => Refusal::Method(other.to_owned()),
     }
 }

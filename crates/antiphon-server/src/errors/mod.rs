@@ -6,6 +6,7 @@ pub(crate) mod refusal;
 pub(crate) mod refusal_log;
 
 use antiphon_seal::EntropyError;
+use antiphon_wire::extension::InvalidExtension;
 use awaited::{AskError, StepError};
 use std::{any::Any, borrow::Cow, error::Error as StdError, fmt};
 
@@ -312,6 +313,12 @@ impl fmt::Display for BuildError {
 }
 
 impl StdError for BuildError {}
+
+impl From<InvalidExtension> for BuildError {
+    fn from(error: InvalidExtension) -> Self {
+        Self(error.to_string())
+    }
+}
 
 impl From<EntropyError> for BuildError {
     fn from(error: EntropyError) -> Self {

@@ -15,7 +15,7 @@ use std::{borrow::Cow, time::Duration};
 /// | `State` | -32602 | `invalid_request_state` |
 /// | `Limit` | -32602 | `limit`, with its name |
 /// | `Capability` | -32021 | none; `requiredCapabilities` |
-/// | `TaskExtension` | -32021 | none; `requiredCapabilities` |
+/// | `Extension` | -32021 | none; `requiredCapabilities` |
 /// | `TaskOnly` | -32601 | none |
 /// | `TaskForbidden` | -32601 | none |
 /// | `Scope` | -32600 | `insufficient_scope`; `scopes` |
@@ -50,8 +50,8 @@ pub(crate) enum Refusal {
     Limit { name: &'static str, text: String },
     /// The client did not declare a capability that the call requires.
     Capability { missing: AskSupport },
-    /// The client did not declare the extension for tasks, which the request requires.
-    TaskExtension,
+    /// The client did not declare this extension, which the request requires.
+    Extension { id: Cow<'static, str> },
     /// Every call of the tool is a task, and the request of a session wants none.
     TaskOnly { tool: String, has_tasks: bool },
     /// No call of the tool is a task, and the request wants one.
@@ -126,6 +126,11 @@ impl Refusal {
         Self::Params(text.into())
     }
 
+    /// Returns the refusal of a client that did not declare the extension for tasks.
+    pub(crate) fn task_extension() -> Self {
+        Self::Extension { id: Cow::Borrowed(TASKS_EXTENSION) }
+    }
+
     /// Adds the completed steps of the call.
     pub(crate) fn after_steps(self, done: Vec<String>, kept: StepsKept) -> Self {
         match self {
@@ -188,10 +193,9 @@ impl Refusal {
                 format!("The client did not declare a required capability: {}", names_of(*missing)),
                 missing.to_value(),
             ),
-            Self::TaskExtension => ErrorObject::missing_capability(
-                format!("The client did not declare a required extension: {TASKS_EXTENSION}"),
-                json!({ "extensions": { TASKS_EXTENSION: {} } }),
-            ),
+            Self::Extension { id } => {
+                ErrorObject::missing_capability(undeclared(id), json!({ "extensions": { &**id: {} } }))
+            }
             Self::TaskOnly { tool, has_tasks } => {
                 let next =
                     if *has_tasks { ": send `params.task`" } else { ", which this session does not support" };
@@ -293,6 +297,11 @@ impl Refusal {
         }
         error.with_data(data)
     }
+}
+
+/// Returns the text for a client that did not declare an extension.
+pub(crate) fn undeclared(id: &str) -> String {
+    format!("The client did not declare a required extension: {id}")
 }
 
 /// Returns a text that ends as a sentence.

@@ -69,8 +69,11 @@ impl Server {
         let version =
             ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
         let opened = self.admit_session(caller)?;
-        let client_info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
-        let session = self.session(version, &capabilities, client_info, Some(opened));
+        let client = Client {
+            info: initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO),
+            extensions: initialize.capabilities.and_then(extensions_of),
+        };
+        let session = self.session(version, &capabilities, client, Some(opened));
         let offers = self.0.offers.load();
         let result = offers.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
@@ -106,14 +109,14 @@ impl Server {
 
     /// Returns a placeholder for a missing session: it can neither ask nor notify.
     pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
-        self.session(version, &ClientCapabilities::default(), None, None)
+        self.session(version, &ClientCapabilities::default(), Client::default(), None)
     }
 
     fn session(
         &self,
         version: ProtocolVersion,
         capabilities: &ClientCapabilities,
-        client_info: Option<&RawValue>,
+        client: Client<'_>,
         opened: Option<SessionGrants>,
     ) -> Session {
         let asks = asks_of(&version, capabilities);
@@ -130,7 +133,8 @@ impl Server {
             version,
             asks,
             has_tasks,
-            client_info: client_info.map(ToOwned::to_owned),
+            client_info: client.info.map(ToOwned::to_owned),
+            extensions: client.extensions.map(|text| Arc::from(text.to_owned())),
             key: OnceLock::new(),
             principal,
             subscription,
@@ -138,6 +142,24 @@ impl Server {
             notifier: AtomicWaker::new(),
         }))
     }
+}
+
+/// The texts of the handshake that a session keeps.
+#[derive(Clone, Copy, Default)]
+struct Client<'a> {
+    info: Option<&'a RawValue>,
+    extensions: Option<&'a RawValue>,
+}
+
+/// Returns the extensions in these capabilities. Ones that are too long to keep are those of no extension.
+fn extensions_of(capabilities: &RawValue) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Extensions<'a> {
+        #[serde(borrow, default)]
+        extensions: Option<&'a RawValue>,
+    }
+    let extensions = serde_json::from_str::<Extensions<'_>>(capabilities.get()).ok()?.extensions?;
+    (extensions.get().len() <= CLIENT_INFO).then_some(extensions)
 }
 
 /// The reason for which no session was opened.

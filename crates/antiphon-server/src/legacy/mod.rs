@@ -19,12 +19,19 @@ mod handshake;
 mod notifications;
 
 use crate::{
-    errors::refusal::Refusal, identity::Caller, read::read_object, reply::ReplyMessage,
-    request::receive::Request, server::Server, session::Session, subscribe::SubscriptionHandle, task,
+    errors::refusal::Refusal,
+    identity::Caller,
+    read::read_object,
+    reply::ReplyMessage,
+    request::receive::{Request, params_or_empty},
+    server::Server,
+    session::Session,
+    subscribe::SubscriptionHandle,
+    task,
 };
 use antiphon_wire::{
-    AskSupport, ErrorObject, RequestId, RequestMeta, RequestParams, SetLevelParams, SubscribeParams, method,
-    write_result,
+    AskSupport, ErrorObject, Notification, RequestId, RequestMeta, RequestParams, SetLevelParams,
+    SubscribeParams, method, write_result,
 };
 use futures_util::future::{AbortHandle, Abortable};
 use serde::Deserialize;
@@ -225,13 +232,29 @@ impl Session {
         Ok(server.route(&server.current_offers(), &request, caller).await?)
     }
 
+    /// Runs the handler of a notification of an extension, with metadata from the handshake.
+    pub(crate) async fn notify_extension(
+        &self,
+        server: &Server,
+        notification: &Notification<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(), ReplyMessage> {
+        let (id, method, params) = (RequestId::from(0_u64), notification.method.clone(), notification.params);
+        let request = self.translate(antiphon_wire::Request { id, method, params }, caller);
+        let mut request = request.map_err(|error| ReplyMessage::not_accepted(&error))?;
+        request.is_notification = true;
+        let routed = server.route(&server.current_offers(), &request, caller).await;
+        routed.map(drop).map_err(|refusal| {
+            ReplyMessage::not_accepted(&crate::session::downgrade_refusal(&refusal)).refused_by(refusal)
+        })
+    }
+
     fn translate<'a>(
         &'a self,
         request: antiphon_wire::Request<'a>,
         caller: &Caller<'_>,
     ) -> Result<Request<'a>, ErrorObject> {
-        // A constant that always parses.
-        let text = request.params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"));
+        let text = params_or_empty(request.params);
         let mut params: RequestParams<'_> = read_object(text, "params")?;
         // These members have no meaning in a session.
         (params.input_responses, params.request_state) = (None, None);

@@ -9,7 +9,7 @@ pub(crate) mod resource;
 pub(crate) mod template;
 pub(crate) mod tool;
 
-use crate::errors::BuildError;
+use crate::{errors::BuildError, extension::registry::Extensions};
 use antiphon_wire::{CacheScope, Meta, Ttl};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -29,6 +29,8 @@ pub(crate) struct Profile {
     pub(crate) logging: bool,
     /// True if calls may become tasks.
     pub(crate) tasks: bool,
+    /// The extensions, that for tasks among them.
+    pub(crate) extensions: Extensions,
     /// The number of entries on a page, at least 1; `None` puts all of them on one page.
     pub(crate) page_size: Option<usize>,
     pub(crate) cache: CacheHint,

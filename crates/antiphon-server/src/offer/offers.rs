@@ -16,8 +16,8 @@ use crate::{
     subscribe::ListKind,
 };
 use antiphon_wire::{
-    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TASKS_EXTENSION,
-    TaskSupport, TasksCapability, header::params::ParamHeaders, method,
+    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TaskSupport,
+    TasksCapability, header::params::ParamHeaders, method,
 };
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
@@ -128,10 +128,7 @@ impl Offers {
             completions: completes,
             tasks: profile.tasks,
         };
-        let mut declared = capabilities.declared(&profile);
-        if profile.tasks {
-            declared = declared.with_extension(TASKS_EXTENSION);
-        }
+        let declared = profile.extensions.declare(capabilities.declared(&profile), false);
         let mut discover = DiscoverResult::new(ProtocolVersion::MODERN.to_vec(), declared);
         discover.instructions.clone_from(&profile.instructions);
         discover.ttl_ms = profile.cache.ttl;
@@ -145,7 +142,8 @@ impl Offers {
 impl Offers {
     /// Returns the result of the handshake.
     pub(crate) fn initialized(&self, version: &ProtocolVersion, info: &Implementation) -> InitializeResult {
-        let mut capabilities = self.capabilities.declared(&self.profile);
+        let capabilities = self.capabilities.declared(&self.profile);
+        let mut capabilities = self.profile.extensions.declare(capabilities, true);
         if self.capabilities.tasks && version.has_tasks() {
             capabilities = capabilities.with_tasks(TasksCapability::ALL);
         }
@@ -168,7 +166,7 @@ impl Offers {
 }
 
 impl DeclaredCapabilities {
-    /// Returns whether the method belongs to a declared capability, or to none.
+    /// Returns whether the method belongs to a declared capability, or to none. Those of extensions, tasks among them, belong to none.
     pub(crate) fn has_method(self, name: &str) -> bool {
         match name {
             method::TOOLS_LIST | method::TOOLS_CALL => self.tools,
@@ -177,12 +175,6 @@ impl DeclaredCapabilities {
                 self.resources
             }
             method::COMPLETION_COMPLETE => self.completions,
-            method::TASKS_GET
-            | method::TASKS_UPDATE
-            | method::TASKS_CANCEL
-            | method::TASKS_RESULT
-            | method::TASKS_LIST
-            | method::TASKS_INPUT_RESPONSE => self.tasks,
             _ => true,
         }
     }

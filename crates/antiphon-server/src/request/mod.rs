@@ -16,9 +16,9 @@ use crate::{
 };
 use antiphon_seal::{Binding, Principal};
 use http::{Extensions, HeaderMap};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 
 /// One request for a tool, prompt or resource.
 pub(crate) struct LegRequest<'a> {
@@ -44,17 +44,63 @@ impl<'a> LegRequest<'a> {
     }
 }
 
-/// The data of a request that its leg keeps.
+/// The data of a request that its handler reads.
 pub(crate) struct RequestData {
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) head: Option<Arc<RequestHead>>,
     /// The values of the request, if a layer of the server has added some to those of the head.
     pub(crate) added: Option<Arc<Extensions>>,
     pub(crate) peer: Option<PeerAddress>,
     pub(crate) meta: Option<Box<RawValue>>,
+    pub(crate) declared: DeclaredExtensions,
+}
+
+/// The place in which the client declares its extensions.
+pub(crate) enum DeclaredExtensions {
+    /// `_meta` of the request.
+    InRequest,
+    /// The handshake of the session, which has this text.
+    InSession(Option<Arc<RawValue>>),
 }
 
 impl RequestData {
+    /// Returns the data of a request with this method.
+    pub(crate) fn new(method: Cow<'static, str>, request: &Request<'_>, caller: &Caller<'_>) -> Self {
+        Self {
+            method,
+            head: caller.shared_head(),
+            added: caller.added.cloned(),
+            peer: caller.peer_address(),
+            meta: request.params.meta.map(ToOwned::to_owned),
+            declared: match &request.session {
+                None => DeclaredExtensions::InRequest,
+                Some(session) => DeclaredExtensions::InSession(session.extensions().cloned()),
+            },
+        }
+    }
+
+    /// Returns the settings that the client declared for an extension, as JSON text; `None` if it did not declare the extension.
+    pub(crate) fn extension(&self, id: &str) -> Option<&RawValue> {
+        let all = match &self.declared {
+            DeclaredExtensions::InRequest => extensions_in(self.meta.as_deref())?,
+            DeclaredExtensions::InSession(declared) => declared.as_deref()?,
+        };
+        let mut all: HashMap<String, &RawValue> = serde_json::from_str(all.get()).ok()?;
+        // > values are per-extension settings objects
+        all.remove(id).filter(|settings| settings.get().starts_with('{'))
+    }
+
+    /// Reads the settings that the client declared for an extension.
+    ///
+    /// # Errors
+    /// If they do not fit the type.
+    pub(crate) fn extension_settings<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
+        let Some(settings) = self.extension(id) else { return Ok(None) };
+        serde_json::from_str(settings.get()).map(Some).map_err(|fault| {
+            Error::user_facing(format!("The client's settings of the extension {id} do not fit: {fault}"))
+        })
+    }
+
     fn extensions(&self) -> Option<&Extensions> {
         self.added.as_deref().or_else(|| self.head.as_deref().map(|head| &head.extensions))
     }
@@ -72,9 +118,9 @@ pub struct RequestInfo<'a> {
 }
 
 impl<'a> RequestInfo<'a> {
-    /// Returns the method: `tools/call`, `prompts/get` or `resources/read`.
-    pub fn method(&self) -> &'static str {
-        self.data.method
+    /// Returns the method: `tools/call`, `prompts/get`, `resources/read`, or that of an extension.
+    pub fn method(&self) -> &'a str {
+        &self.data.method
     }
 
     /// Returns the HTTP headers; `None` on other transports, and in a task. `Authorization` is among them: an access token is for this
@@ -122,4 +168,19 @@ impl fmt::Debug for RequestInfo<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestInfo").field("method", &self.data.method).finish_non_exhaustive()
     }
+}
+
+/// Returns the extensions that a request declares in its `_meta`, as JSON text.
+pub(crate) fn extensions_in(meta: Option<&RawValue>) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        #[serde(rename = "io.modelcontextprotocol/clientCapabilities", borrow)]
+        capabilities: Capabilities<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Capabilities<'a> {
+        #[serde(borrow, default)]
+        extensions: Option<&'a RawValue>,
+    }
+    serde_json::from_str::<Members<'_>>(meta?.get()).ok()?.capabilities.extensions
 }

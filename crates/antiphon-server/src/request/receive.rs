@@ -41,6 +41,8 @@ pub struct Request<'a> {
     pub(crate) session: Option<Session>,
     /// True once the result is a tool's error.
     pub(crate) tool_failed: AtomicBool,
+    /// True for a notification of an extension, which is served as a request is, but for its reply.
+    pub(crate) is_notification: bool,
 }
 
 /// Reads a message. Messages of sessions are accepted if this server has sessions.
@@ -70,9 +72,20 @@ fn receive_in_steps(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Un
         Ok((params, meta, text)) => {
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
-            let (names, session) = (None, None);
+            let (names, session, is_notification) = (None, None, false);
             let tool_failed = AtomicBool::new(false);
-            let request = Request { id, method, version, meta, params, text, names, session, tool_failed };
+            let request = Request {
+                id,
+                method,
+                version,
+                meta,
+                params,
+                text,
+                names,
+                session,
+                tool_failed,
+                is_notification,
+            };
             Ok(Received::Request(Box::new(request)))
         }
         Err(_) if has_sessions && !speaks_for_itself(request.params) => {
@@ -103,8 +116,8 @@ pub(crate) fn without_session(message: Incoming<'_>) -> Unreadable {
     refused(Some(request.id), error)
 }
 
-/// Returns whether the request names its version, as every modern one does.
-fn speaks_for_itself(params: Option<&RawValue>) -> bool {
+/// Returns whether the message names its version, as every modern request does.
+pub(crate) fn speaks_for_itself(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct MetaOnly<'a> {
         #[serde(rename = "_meta", borrow, default)]
@@ -179,6 +192,7 @@ impl<'a> From<WholeRequest<'a>> for Request<'a> {
             names: Some(whole.names),
             session: None,
             tool_failed: AtomicBool::new(false),
+            is_notification: false,
         }
     }
 }
@@ -194,9 +208,51 @@ impl<'a> Request<'a> {
     ) -> Self {
         let (id, method) = (request.id, request.method);
         let version = Cow::Borrowed(session.version().as_str());
-        let (session, tool_failed) = (Some(session.clone()), AtomicBool::new(false));
-        Self { id, method, version, meta, params, text, names: None, session, tool_failed }
+        let (names, session, tool_failed) = (None, Some(session.clone()), AtomicBool::new(false));
+        Self { id, method, version, meta, params, text, names, session, tool_failed, is_notification: false }
     }
+
+    /// Returns a notification in the form of a request. It needs no metadata, and declares nothing without it.
+    ///
+    /// # Errors
+    /// If its metadata cannot be read, or names an unsupported version.
+    pub(crate) fn of_notification(
+        notification: &antiphon_wire::Notification<'a>,
+    ) -> Result<Self, ErrorObject> {
+        let text = params_or_empty(notification.params);
+        let params: RequestParams<'_> = read_object(text, "params")?;
+        let meta: RequestMeta<'_> = match params.meta {
+            Some(meta) => read_object(meta, "params._meta")?,
+            None => RequestMeta::default(),
+        };
+        let version = match &meta.protocol_version {
+            Some(version) if !ProtocolVersion::is_modern_text(version) => {
+                return Err(unsupported_version(version));
+            }
+            Some(version) => version.clone(),
+            None => Cow::Borrowed(ProtocolVersion::MODERN[0].as_str()),
+        };
+        let (id, method) = (RequestId::from(0_u64), notification.method.clone());
+        let (names, session, tool_failed) = (None, None, AtomicBool::new(false));
+        Ok(Self {
+            id,
+            method,
+            version,
+            meta,
+            params,
+            text,
+            names,
+            session,
+            tool_failed,
+            is_notification: true,
+        })
+    }
+}
+
+/// Returns params, or an empty object in their place.
+pub(crate) fn params_or_empty(params: Option<&RawValue>) -> &RawValue {
+    // A constant that always parses.
+    params.unwrap_or_else(|| serde_json::from_str("{}").expect("an object"))
 }
 
 impl Request<'_> {
@@ -248,6 +304,15 @@ impl Request<'_> {
             names: self.names,
             session: self.session.clone(),
             tool_failed: AtomicBool::new(false),
+            is_notification: self.is_notification,
+        }
+    }
+
+    /// Returns the version that the client uses.
+    pub(crate) fn protocol_version(&self) -> ProtocolVersion {
+        match &self.session {
+            None => ProtocolVersion::modern(&self.version),
+            Some(session) => session.version().clone(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::{
     define::Offered,
     errors::{BuildError, refusal_log::RefusalLog},
+    extension::registry::Extensions,
     identity::account::Accounts,
     metrics::Meters,
     offer::{
@@ -164,6 +165,7 @@ impl ServerBuilder {
         let has_tasks = self.tasks.store.is_some()
             || self.tasks.engine.is_some()
             || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
+        let extensions = Extensions::new(self.extensions, has_tasks)?;
         let server_info = server_info_meta(&self.info)?;
         let written = raw(&server_info)?;
         let profile = Arc::new(Profile {
@@ -175,6 +177,7 @@ impl ServerBuilder {
             resource_updates: self.resource_updates,
             logging: self.logging,
             tasks: has_tasks,
+            extensions,
             page_size: self.page_size,
             cache: self.cache,
         });

@@ -3,6 +3,7 @@
 use crate::{
     define::{IntoPrompt, IntoResource, IntoTool, Offer, Offered, Service, States},
     errors::BuildError,
+    extension::Extension,
     identity::{Caller, Identity},
     layer::LayerSettings,
     offer::CacheHint,
@@ -52,6 +53,7 @@ pub struct ServerBuilder {
     pub(crate) modern_only: bool,
     pub(crate) at_most_once: AtMostOnce,
     pub(crate) tasks: TaskSettings,
+    pub(crate) extensions: Vec<Extension>,
 }
 
 /// The source of the keys that seal state.
@@ -90,6 +92,7 @@ impl ServerBuilder {
             modern_only: false,
             at_most_once: AtMostOnce::default(),
             tasks: TaskSettings::default(),
+            extensions: Vec::new(),
         }
     }
 
@@ -133,6 +136,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn modern_only(mut self, on: bool) -> Self {
         self.modern_only = on;
+        self
+    }
+
+    /// Adds an extension of the protocol: its settings are declared, and its methods are served, in both eras. Two extensions with one
+    /// id, or a method that the core protocol or another extension has, are an error of [`build`](Self::build). Default: none; that for
+    /// tasks is added where a tool has tasks.
+    #[must_use]
+    pub fn extension(mut self, extension: Extension) -> Self {
+        self.extensions.push(extension);
         self
     }
 

@@ -13,6 +13,7 @@ use crate::{
     runtime::Runtime,
     server::{Server, builder::ServerBuilder},
 };
+use antiphon_wire::{Meta, meta_keys};
 use serde_json::value::to_raw_value;
 #[cfg(feature = "layers")]
 use std::error::Error as StdError;
@@ -44,7 +45,7 @@ impl Server {
             Call::new(request, caller, principal.clone(), opened, server)
         };
         let serve = |call: Call| async move {
-            let meta = call.meta_changed.then(|| to_raw_value(&call.meta)).transpose();
+            let meta = call.meta_changed.then(|| to_raw_value(&with_client(call.meta, request))).transpose();
             let meta = meta.map_err(|_| Refused(Refusal::Internal))?;
             let extensions = Arc::new(call.extensions);
             let changed = meta.as_deref().map(|meta| request.with_meta(Some(meta)));
@@ -58,6 +59,19 @@ impl Server {
             .await?;
         written(runtime, request, reply)
     }
+}
+
+/// Returns a `_meta` that a layer has changed, with the version, the client and its capabilities as the request has them.
+fn with_client(mut meta: Meta, request: &Request<'_>) -> Meta {
+    let own = request.params.meta.and_then(|text| serde_json::from_str::<Meta>(text.get()).ok());
+    let mut own = own.unwrap_or_default();
+    for key in [meta_keys::PROTOCOL_VERSION, meta_keys::CLIENT_INFO, meta_keys::CLIENT_CAPABILITIES] {
+        match own.0.remove(key) {
+            Some(value) => meta.0.insert(key.to_owned(), value),
+            None => meta.0.remove(key),
+        };
+    }
+    meta
 }
 
 /// Writes the reply of a layer.

@@ -92,6 +92,27 @@ pub trait MessageService: Clone + Send + Sync + 'static {
         std::future::ready(without_session(Incoming::Request(request)).into())
     }
 
+    /// Returns whether notifications of this method have a handler, that of an extension. Default: no.
+    fn has_notification(&self, method: &str) -> bool {
+        let _ = method;
+        false
+    }
+
+    /// Runs the handler of a notification, of this session if it came in one. Called only where [`has_notification`](Self::has_notification)
+    /// returns true. Default: does nothing.
+    ///
+    /// # Errors
+    /// The reply that says why the notification was not accepted: [`ReplyMessage::not_accepted`]. Only HTTP sends it.
+    fn notify(
+        &self,
+        notification: &Notification<'_>,
+        session: Option<&Self::Session>,
+        caller: &Caller<'_>,
+    ) -> impl Future<Output = Result<(), ReplyMessage>> + Send {
+        let _ = (notification, session, caller);
+        std::future::ready(Ok(()))
+    }
+
     /// Returns the budget for the bytes of requests, of which the transports reserve. Default: one with the default
     /// [`Limits`](crate::Limits), for each endpoint and each pair of streams.
     fn request_budget(&self) -> RequestBudget {

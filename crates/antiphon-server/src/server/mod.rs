@@ -13,6 +13,7 @@ use crate::{
     define::States,
     dispatch::{listen, observe, reply::result_of, route},
     errors::refusal::Refusal,
+    extension::ctx::ExtensionCtx,
     identity::Caller,
     in_place::rare,
     layer::{Layers, call::Served},
@@ -26,7 +27,7 @@ use crate::{
     task_registry::{RunLeg, TaskMetrics, Tasks, leg::TaskLeg},
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, ProtocolVersion, StringMember, escaped, method};
+use antiphon_wire::{Implementation, Notification, ProtocolVersion, StringMember, escaped, method};
 use arc_swap::ArcSwap;
 use builder::ServerBuilder;
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -153,9 +154,33 @@ impl Server {
         Ok(receive(message, self.has_sessions())?)
     }
 
+    /// Returns the server of a running handler.
+    fn of(runtime: &Runtime) -> Self {
+        let owner = runtime.owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
+        // The handler was called through the server.
+        Self(owner.expect("the server exists while it answers"))
+    }
+
     /// Returns a snapshot of the present offers: a request uses the same one from its first check to its reply.
     pub(crate) fn current_offers(&self) -> Arc<Offers> {
         self.0.offers.load_full()
+    }
+
+    /// Runs the handler of a notification of an extension.
+    ///
+    /// # Errors
+    /// The reply that says why the notification was not accepted.
+    pub(crate) async fn notify(
+        &self,
+        notification: &Notification<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<(), ReplyMessage> {
+        let request = Request::of_notification(notification);
+        let request = request.map_err(|error| ReplyMessage::not_accepted(&error))?;
+        let routed = self.route(&self.current_offers(), &request, caller).await;
+        routed
+            .map(drop)
+            .map_err(|refusal| ReplyMessage::not_accepted(&refusal.to_error()).refused_by(refusal))
     }
 
     /// Answers one request from this snapshot of the offers, or opens the subscription that it requests.
@@ -316,9 +341,14 @@ impl UrlRef {
 impl Ctx {
     /// Returns the server that runs this handler, to change its lists or to announce an updated resource.
     pub fn server(&self) -> Server {
-        let owner = self.server_runtime().owner.upgrade().and_then(|owner| owner.downcast::<Inner>().ok());
-        // The handler was called through the server.
-        Server(owner.expect("the server exists while it answers"))
+        Server::of(self.server_runtime())
+    }
+}
+
+impl ExtensionCtx {
+    /// Returns the server that runs this handler, to change its lists or to announce an updated resource.
+    pub fn server(&self) -> Server {
+        Server::of(&self.0.server)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     outbox::Outbox,
     quota::RequestBudget,
     reply::ReplyMessage,
-    request::receive::{Received, Request},
+    request::receive::{Received, Request, speaks_for_itself},
     server::{
         Server,
         message_service::{CallOutcome, MessageService, MessageSession},
@@ -73,6 +73,25 @@ impl MessageService for Server {
         caller: &Caller<'_>,
     ) -> ReplyMessage {
         self.answer_without_session(request, version, caller).await
+    }
+
+    fn has_notification(&self, method: &str) -> bool {
+        self.0.offers.load().profile.extensions.has_notification(method)
+    }
+
+    async fn notify(
+        &self,
+        notification: &Notification<'_>,
+        session: Option<&ServerSession>,
+        caller: &Caller<'_>,
+    ) -> Result<(), ReplyMessage> {
+        match session {
+            // A modern message on the streams of a session belongs to no session.
+            Some(session) if !speaks_for_itself(notification.params) => {
+                session.session.notify_extension(self, notification, caller).await
+            }
+            _ => Self::notify(self, notification, caller).await,
+        }
     }
 
     fn request_budget(&self) -> RequestBudget {

@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     /// True if the server declared tasks in the handshake.
     pub(crate) has_tasks: bool,
     pub(crate) client_info: Option<Box<RawValue>>,
+    /// The extensions that the client declared.
+    pub(crate) extensions: Option<Arc<RawValue>>,
     /// A random key, for the rows of its requests in the store. Made when it is needed.
     pub(crate) key: OnceLock<CallId>,
     /// The digest of the principal who opened the session.
@@ -170,6 +172,11 @@ impl Session {
     /// Returns the client's name and version, as sent.
     pub(crate) fn client_info(&self) -> Option<&RawValue> {
         self.0.client_info.as_deref()
+    }
+
+    /// Returns the extensions that the client declared, as JSON text.
+    pub(crate) fn extensions(&self) -> Option<&Arc<RawValue>> {
+        self.0.extensions.as_ref()
     }
 
     /// Returns the minimum level of log messages.

@@ -3,7 +3,7 @@
 //! Each type of result writes itself, so that a member is changed only where its method has it. A session gets no
 //! `resultType`, no cache hints, and the name of the server only in its handshake.
 
-use crate::errors::refusal::Refusal;
+use crate::errors::refusal::{Refusal, undeclared};
 use antiphon_wire::{
     AskSupport, AudioContent, CallToolResult, CompleteResult, ContentBlock, ErrorCode, ErrorObject,
     GetPromptResult, Meta, PromptMessage, ProtocolVersion, ReadResourceResult, ResourceContents,
@@ -168,6 +168,7 @@ pub(crate) fn downgrade_refusal(refusal: &Refusal) -> ErrorObject {
     match refusal {
         // These versions have no code for a missing capability.
         Refusal::Capability { missing } => ErrorObject::invalid_request(not_supported(*missing)),
+        Refusal::Extension { id } => ErrorObject::invalid_request(undeclared(id)),
         Refusal::NotFound { uri } => ErrorObject::new(ErrorCode::RESOURCE_NOT_FOUND, "Resource not found")
             .with_data(json!({ "uri": uri })),
         Refusal::AfterSteps { refusal, done, kept } => {

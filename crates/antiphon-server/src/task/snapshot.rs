@@ -8,14 +8,16 @@ use super::{
     },
 };
 use crate::{
-    options::{millis, seconds},
-    request::receive::Request,
+    options::{limits::CLIENT_INFO, millis, seconds},
+    request::{extensions_in, receive::Request},
     runtime::Runtime,
     trace::{TraceContext, otel},
 };
 use antiphon_seal::Principal;
 use antiphon_store::TaskKey;
-use antiphon_wire::{AskSupport, CallToolResult, ErrorObject, TaskStatus};
+use antiphon_wire::{
+    AskSupport, CallToolResult, ClientCapabilities, ErrorObject, TASKS_EXTENSION, TaskStatus,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -105,6 +107,19 @@ pub(super) struct Ending {
     pub(super) is_stored: bool,
 }
 
+/// Adds the extensions that the request declares. Ones that are too long to keep are left out.
+fn with_extensions(mut capabilities: ClientCapabilities, request: &Request<'_>) -> ClientCapabilities {
+    let declared = match &request.session {
+        Some(session) => session.extensions().map(|text| &**text),
+        None => extensions_in(request.params.meta),
+    };
+    let declared = declared.filter(|text| text.get().len() <= CLIENT_INFO);
+    if let Some(declared) = declared.and_then(|text| serde_json::from_str(text.get()).ok()) {
+        capabilities.0.insert("extensions".to_owned(), serde_json::Value::Object(declared));
+    }
+    capabilities
+}
+
 impl Snapshot {
     /// Creates the snapshot of a task that begins with this request.
     pub(super) fn new(
@@ -116,13 +131,14 @@ impl Snapshot {
     ) -> Self {
         let now = millis(server.clock.now());
         let asks = request.meta.asks.unwrap_or_default();
-        let capabilities = antiphon_wire::ClientCapabilities::for_asks(asks);
+        let capabilities = ClientCapabilities::for_asks(asks);
+        let capabilities = with_extensions(capabilities, request);
         Self {
             request: TaskRequest {
                 name: name.to_owned(),
                 arguments: request.params.arguments.map(ToOwned::to_owned),
                 client_info: request.meta.client_info.map(ToOwned::to_owned),
-                capabilities: capabilities.with_extension(antiphon_wire::TASKS_EXTENSION).0,
+                capabilities: capabilities.with_extension(TASKS_EXTENSION).0,
                 trace: TraceContext::of(request.params.meta).or_else(otel::current),
             },
             principal: principal.map(StoredPrincipal::of),
@@ -157,7 +173,7 @@ impl Snapshot {
     }
 
     pub(super) fn asks(&self) -> AskSupport {
-        antiphon_wire::ClientCapabilities(self.request.capabilities.clone()).asks()
+        ClientCapabilities(self.request.capabilities.clone()).asks()
     }
 
     /// Takes the text of progress.

@@ -54,7 +54,7 @@ pub(crate) fn required(server: &Runtime, admitted: &Admitted<'_>) -> Result<bool
             let has_tasks = TaskForm::of(server, request).is_some();
             Err(Refusal::TaskOnly { tool: tool(), has_tasks })
         }
-        (TaskMode::Required, None) if !request.meta.tasks => Err(Refusal::TaskExtension),
+        (TaskMode::Required, None) if !request.meta.tasks => Err(Refusal::task_extension()),
         // A call that began before every call of the tool was a task goes on as it began.
         (TaskMode::Required, _) => Ok(request.params.request_state.is_none()),
     }

@@ -48,7 +48,7 @@ use crate::{
     },
 };
 use antiphon_wire::{
-    ErrorCode, ErrorObject, ProtocolVersion,
+    ErrorCode, ErrorObject, Notification, ProtocolVersion,
     header::{self, params::ParamHeaders},
     method::SUBSCRIPTIONS_LISTEN,
 };
@@ -258,6 +258,19 @@ pub(crate) fn check_agreement<'a>(
     }
     match param_headers(&named) {
         Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the method in the headers of a notification, if it is there: a proxy may have read it.
+///
+/// > header requirements for notification POSTs are not defined by this revision.
+pub(crate) fn check_notification(
+    notification: &Notification<'_>,
+    headers: &HeaderMap,
+) -> Result<(), ErrorObject> {
+    match single_or_none(headers, &MCP_METHOD)? {
+        Some(named) if named != notification.method => Err(differs("Mcp-Method", "method")),
         _ => Ok(()),
     }
 }

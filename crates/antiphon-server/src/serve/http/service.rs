@@ -3,7 +3,7 @@
 use crate::{
     errors::refusal_log::RefusalLog,
     identity::{Caller, PeerAddress, RequestHead},
-    in_place::boxed,
+    in_place::{boxed, rare},
     outbox::Outbox,
     quota::RequestBudget,
     reply::ReplyMessage,
@@ -12,7 +12,7 @@ use crate::{
         HttpOptions,
         auth::{authorize, metadata, token_expired},
         body::ReplyBody,
-        checks::{check_agreement, check_head, check_path, check_stream},
+        checks::{check_agreement, check_head, check_notification, check_path, check_stream},
         cors::preflight,
         event_stream::{EventStream, KeepAlive},
         fields::Accepts,
@@ -250,7 +250,17 @@ impl<S: MessageService> HttpService<S> {
         let request = match server.read(&body) {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
-            Ok(Received::Notification(_)) => return HttpReply::Accepted,
+            Ok(Received::Notification(notification)) => {
+                if !server.has_notification(&notification.method) {
+                    return HttpReply::Accepted;
+                }
+                if let Err(error) = check_notification(&notification, &parts.headers) {
+                    return HttpReply::json(ReplyMessage::error(None, &error));
+                }
+                let head = Arc::new(RequestHead::taken(parts));
+                let caller = authorized.caller_of(&head);
+                return accepted(rare(server.notify(&notification, None, &caller)).await);
+            }
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = legacy else {
                     return HttpReply::json(without_session(message).into());
@@ -303,6 +313,11 @@ impl<S: MessageService> HttpService<S> {
             }
         }
     }
+}
+
+/// Returns the reply to a notification.
+fn accepted(notified: Result<(), ReplyMessage>) -> HttpReply {
+    notified.map_or_else(HttpReply::json, |()| HttpReply::Accepted)
 }
 
 /// Returns the reply of a subscription. It is cut off when its token expires, and the client opens another with a new token.

@@ -107,6 +107,8 @@ pub(crate) struct InFlight<S: MessageService> {
     /// The messages before the replies, of all requests.
     pub(crate) outbox: Outbox,
     pub(crate) replies: FuturesUnordered<BoxFuture<'static, RequestEnd>>,
+    /// The handlers of notifications that run.
+    pub(crate) notified: FuturesUnordered<BoxFuture<'static, ()>>,
     /// The session, after `initialize`. A further `initialize` replaces it.
     session: Option<S::Session>,
     /// The session before, which has ended.
@@ -123,6 +125,7 @@ impl<S: MessageService> InFlight<S> {
             requests: HashMap::new(),
             outbox: Outbox::default(),
             replies: FuturesUnordered::new(),
+            notified: FuturesUnordered::new(),
             session: None,
             previous: None,
             session_messages: Box::pin(std::future::pending()),
@@ -164,6 +167,9 @@ impl<S: MessageService> InFlight<S> {
             Ok(Received::Request(request)) => (request.id.clone(), RequestKind::Call),
             Ok(Received::Notification(notification)) => {
                 self.notify(&notification);
+                if self.server.has_notification(&notification.method) {
+                    self.begin_notification(line);
+                }
                 return None;
             }
             Ok(Received::Legacy(message)) => match (message, &self.session) {
@@ -200,6 +206,25 @@ impl<S: MessageService> InFlight<S> {
         }
         self.begin(id, kind, Message { line, reserved });
         None
+    }
+
+    /// Begins to run the handler of a notification that belongs to an extension.
+    fn begin_notification(&mut self, line: Vec<u8>) {
+        let mut reserved = RequestBytes::default();
+        if self.budget.reserve(&mut reserved, line.len(), MAX_LINE, &Caller::default()).is_err() {
+            tracing::debug!("a notification was dropped: too many bytes of requests wait");
+            return;
+        }
+        let (server, session) = (self.server.clone(), self.session.clone());
+        self.notified.push(Box::pin(async move {
+            let _reserved = reserved;
+            let Ok(Received::Notification(notification)) = server.read(&line) else { return };
+            let notified = server.notify(&notification, session.as_ref(), &Caller::default()).await;
+            if let Err(refused) = notified {
+                let (method, reply) = (escaped(&notification.method), String::from_utf8_lossy(&refused.body));
+                tracing::debug!(method = ?method, reply = ?escaped(&*reply), "a notification was not accepted");
+            }
+        }));
     }
 
     fn begin(&mut self, id: RequestId, kind: RequestKind, message: Message) {
@@ -258,7 +283,7 @@ impl<S: MessageService> InFlight<S> {
         let is_awaited = |request: &InFlightRequest| {
             request.kind != RequestKind::Subscription || self.server.is_draining()
         };
-        self.requests.values().any(is_awaited)
+        !self.notified.is_empty() || self.requests.values().any(is_awaited)
     }
 
     /// Returns the number of requests in flight.

@@ -181,6 +181,7 @@ async fn receive<S: MessageService>(
             Some(end) = in_flight.replies.next(), if !in_flight.replies.is_empty() => {
                 in_flight.deliver(end, streams).await?;
             }
+            Some(()) = in_flight.notified.next(), if !in_flight.notified.is_empty() => {}
             () = &mut in_flight.session_messages => {
                 in_flight.session_messages = Box::pin(pending());
             }
@@ -222,6 +223,7 @@ async fn answer_the_rest<S: MessageService>(
             Some(end) = in_flight.replies.next(), if !in_flight.replies.is_empty() => {
                 in_flight.deliver(end, streams).await?;
             }
+            Some(()) = in_flight.notified.next(), if !in_flight.notified.is_empty() => {}
             () = ready(()), if !in_flight.awaits_replies() => return Ok(()),
             () = &mut late => break,
             () = streams.shut_down() => break,

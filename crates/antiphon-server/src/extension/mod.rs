@@ -1,0 +1,186 @@
+//! Extensions: optional parts of the protocol, with an id, settings, and requests and notifications of their own.
+//!
+//! ```text
+//!  Extension ── build ──▶ Extensions: ids, settings ──▶ capabilities of the server
+//!                             │
+//!                             └ methods ──▶ dispatch: gate, scopes, params ──▶ handler, with an ExtensionCtx
+//! ```
+//!
+//! Tasks are an entry of the same table. Their methods have the handlers of this crate.
+
+pub(crate) mod ctx;
+pub(crate) mod registry;
+
+use crate::errors::Error;
+use antiphon_wire::arguments::decode_params;
+use ctx::ExtensionCtx;
+use futures_util::future::BoxFuture;
+use serde::{Serialize, de::DeserializeOwned, ser::Error as _};
+use serde_json::{Map, Value, value::RawValue};
+use std::{fmt, future::Future};
+
+/// An extension of the protocol (SEP-2133), registered with [`ServerBuilder::extension`](crate::ServerBuilder::extension). A server has
+/// no extension unless it registers one.
+///
+/// ```
+/// use antiphon::{Result, server::{Server, extensions::{Extension, ExtensionCtx}}};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Query {
+///     text: String,
+/// }
+///
+/// #[derive(serde::Deserialize, serde::Serialize)]
+/// struct Found {
+///     titles: Vec<String>,
+/// }
+///
+/// async fn query(ctx: ExtensionCtx, query: Query) -> Result<Found> {
+///     // What the client declared for this extension.
+///     let most = ctx.settings::<serde_json::Value>()?.and_then(|settings| settings["most"].as_u64());
+///     let titles = (0..most.unwrap_or(3)).map(|at| format!("{} {at}", query.text)).collect();
+///     Ok(Found { titles })
+/// }
+///
+/// # fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// const SEARCH: &str = "com.example/search";
+/// let search = Extension::new(SEARCH).settings(json!({ "languages": ["en"] })).request("com.example/search.query", query);
+/// let server = Server::builder("library", "1.0").extension(search).build()?;
+/// # drop(server);
+/// # Ok(()) }
+/// ```
+///
+/// The requests of an extension pass the [layers](crate::ServerBuilder::layer) of the server, and count among its handlers
+/// ([`Limits::handlers`](crate::Limits::handlers)). They ask nothing:
+///
+/// > Servers **MUST NOT** send `InputRequiredResult` responses on any other client requests.
+pub struct Extension {
+    pub(crate) id: String,
+    pub(crate) settings: Result<Map<String, Value>, String>,
+    pub(crate) requires_client: bool,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) methods: Vec<(String, Handler)>,
+}
+
+/// The handler of a method.
+pub(crate) enum Handler {
+    /// A request, whose result is an object.
+    Request(Box<Run<Map<String, Value>>>),
+    /// A notification.
+    Notification(Box<Run<()>>),
+    /// A request about tasks.
+    Tasks,
+}
+
+/// Decodes params without `_meta`, and runs a handler. The text of an `Err` is for the caller.
+type Run<T> =
+    dyn Fn(ExtensionCtx, &RawValue) -> Result<BoxFuture<'static, Result<T, Error>>, String> + Send + Sync;
+
+impl Extension {
+    /// Returns an extension without settings and without methods. The id is a reversed domain of yours and a name:
+    /// `com.example/search`. It is checked when the server is built.
+    ///
+    /// > Extension identifiers **MUST** follow the `_meta` key naming rules, with a mandatory prefix.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            settings: Ok(Map::new()),
+            requires_client: true,
+            scopes: Vec::new(),
+            methods: Vec::new(),
+        }
+    }
+
+    /// Sets the settings that the server declares for the extension: a value that is written as an object. Default: an empty object.
+    #[must_use]
+    pub fn settings(mut self, settings: impl Serialize) -> Self {
+        self.settings = match serde_json::to_value(settings) {
+            Ok(Value::Object(members)) => Ok(members),
+            Ok(other) => Err(format!("they must be an object, and are {other}")),
+            Err(fault) => Err(format!("they cannot be written as JSON: {fault}")),
+        };
+        self
+    }
+
+    /// Sets whether messages of clients that do not declare the extension are refused. Default: `true`. With `false`, a client needs
+    /// to declare nothing.
+    ///
+    /// > If processing a request requires a capability the client did not include in
+    /// > `io.modelcontextprotocol/clientCapabilities`, the server **MUST** return a `MissingRequiredClientCapabilityError` (`-32021`)
+    #[must_use]
+    pub fn requires_client(mut self, on: bool) -> Self {
+        self.requires_client = on;
+        self
+    }
+
+    /// Adds scopes that the caller's access token needs for every method of the extension, as
+    /// [`Tool::scopes`](crate::Tool::scopes) does for a tool.
+    #[must_use]
+    pub fn scopes<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
+        self.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a request: `async fn(ctx: ExtensionCtx, params: P) -> Result<R, E>`.
+    ///
+    /// `P` is decoded from `params` without `_meta`; params that do not fit are refused (`-32602`) with the path of the member.
+    /// `R` is written as an object, to which the server adds `resultType` (`complete`, unless `R` has one) and its name. `()` is an
+    /// empty object. An error is that of a [`Result`](crate::Result): its text for the caller, if it has one, becomes an error `-32603`; any other
+    /// text goes to the log. An [`ErrorObject`](antiphon_wire::ErrorObject) is sent as it is:
+    ///
+    /// > `-32020` to `-32099` — reserved for the MCP specification.
+    #[must_use]
+    pub fn request<P, R, E, F, Fut>(mut self, method: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize,
+        E: Into<Error>,
+        F: Fn(ExtensionCtx, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let run = move |ctx: ExtensionCtx, text: &RawValue| {
+            let answered = handler(ctx, decode_params(text)?);
+            let answered: BoxFuture<'static, _> =
+                Box::pin(async move { object(&answered.await.map_err(Into::into)?) });
+            Ok(answered)
+        };
+        self.methods.push((method.into(), Handler::Request(Box::new(run))));
+        self
+    }
+
+    /// Adds a notification: `async fn(ctx: ExtensionCtx, params: P) -> Result<(), E>`. No reply is sent, and the error of the handler is logged.
+    /// Over HTTP, the client reads that the notification was accepted (202) after the handler has ended.
+    #[must_use]
+    pub fn notification<P, E, F, Fut>(mut self, method: impl Into<String>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        E: Into<Error>,
+        F: Fn(ExtensionCtx, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        let run = move |ctx: ExtensionCtx, text: &RawValue| {
+            let done = handler(ctx, decode_params(text)?);
+            let done: BoxFuture<'static, _> = Box::pin(async move { done.await.map_err(Into::into) });
+            Ok(done)
+        };
+        self.methods.push((method.into(), Handler::Notification(Box::new(run))));
+        self
+    }
+}
+
+/// Returns a result as an object.
+fn object(result: &impl Serialize) -> Result<Map<String, Value>, Error> {
+    match serde_json::to_value(result)? {
+        Value::Object(members) => Ok(members),
+        Value::Null => Ok(Map::new()),
+        _ => Err(serde_json::Error::custom("the result of an extension must be an object").into()),
+    }
+}
+
+impl fmt::Debug for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods: Vec<&str> = self.methods.iter().map(|(method, _)| method.as_str()).collect();
+        f.debug_struct("Extension").field("id", &self.id).field("methods", &methods).finish_non_exhaustive()
+    }
+}
