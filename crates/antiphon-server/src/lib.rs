@@ -59,7 +59,7 @@ pub use errors::{
     awaited::{AskError, StepError},
 };
 pub use form::{Form, FormChoice, OneField};
-pub use identity::{Bearer, Caller, PeerAddress};
+pub use identity::{Bearer, Caller, PeerAddress, caller_info::CallerInfo};
 pub use layer::{
     CallService,
     call::{Call, CallReply, Outcome, Refused},
@@ -90,6 +90,7 @@ pub use runtime::{
     replay::{FaultPlace, ReplayCheck, ReplayFault},
 };
 pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
+pub use subscribe::ListKind;
 pub use task_registry::{TaskMetrics, TaskOptions};
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.

@@ -62,6 +62,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "visible_if",
+                "listed_as",
                 "task",
                 "promote_after",
             ],
@@ -83,6 +85,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "visible_if",
+                "listed_as",
             ],
             Self::Resource => &[
                 "name",
@@ -103,6 +107,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "visible_if",
+                "listed_as",
             ],
         }
     }

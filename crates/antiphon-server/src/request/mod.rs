@@ -2,6 +2,7 @@
 
 pub(crate) mod admit;
 pub(crate) mod carrier;
+pub(crate) mod param_headers;
 pub(crate) mod receive;
 mod spill;
 
