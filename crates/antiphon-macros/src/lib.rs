@@ -159,6 +159,8 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `timeout = "30s"` | the maximum time of the function in one leg, without the time of people. Default: the server's |
 /// | `scopes("orders:write")` | the OAuth scopes that the access token must have |
 /// | `approved_by(is_manager)` | a function from a `&Principal` to a `bool`: the callers whose answers are accepted |
+/// | `visible_if(is_admin)` | a function from a `&CallerInfo` to a `bool`: the callers for whom the tool exists |
+/// | `listed_as(translated)` | a function of a `&CallerInfo` and a `&mut wire::Tool`, which changes the texts in the list |
 /// | `needs(form, url)` | the questions that the tool always asks, of `form`, `url`, `sampling`, `sampling_tools`, `roots`. A client that does not support them is rejected before the tool runs |
 ///
 /// `added`, `rename`, `forget` and `keep_stale` may be repeated, and apply in their order. In scopes, the key of a step
@@ -232,7 +234,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `needs` | as on a tool |
+/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
 /// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | as on an argument of a tool |
 ///
 /// The type of an argument is `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
@@ -275,7 +277,7 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | `"report://{year}/{id}"` | the URI, which must be the first value |
 /// | `name = ".."` | the name for programs. Default: the function's name |
 /// | `mime_type = ".."` | the media type of the contents |
-/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `needs` | as on a tool |
+/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
 ///
 /// Each variable of the URI is a parameter of the same name, of type `String` or `&str`. A variable matches one or more
 /// characters other than `/`, and its value is percent-decoded. A decoded value can contain `/` and `..`, from `%2F`: a

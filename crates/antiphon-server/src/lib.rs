@@ -63,7 +63,7 @@ pub use errors::{
 };
 pub use extension::{Extension, ctx::ExtensionCtx};
 pub use form::{Form, FormChoice, OneField};
-pub use identity::{Bearer, Caller, PeerAddress};
+pub use identity::{Bearer, Caller, PeerAddress, caller_info::CallerInfo};
 pub use layer::{
     CallService,
     call::{Call, CallReply, Outcome, Refused},
@@ -95,6 +95,7 @@ pub use runtime::{
     replay::{FaultPlace, ReplayCheck, ReplayFault},
 };
 pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
+pub use subscribe::ListKind;
 pub use task_registry::{TaskMetrics, TaskOptions};
 pub use trace::TraceContext;
 

@@ -5,7 +5,7 @@
 
 use crate::{
     errors::refusal::Refusal,
-    identity::account::Account,
+    identity::{account::Account, caller_info::CallerInfo},
     options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
@@ -21,17 +21,24 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A list of offers.
+/// A list of a server that may change: [`Server::list_changed`](crate::Server::list_changed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ListKind {
+#[non_exhaustive]
+pub enum ListKind {
+    /// The tools.
     Tools,
+    /// The prompts.
     Prompts,
+    /// The resources, and their templates.
     Resources,
 }
 
 impl ListKind {
     pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
 }
+
+/// A rule that says who sees a change.
+type SeenBy<'a> = &'a dyn Fn(&CallerInfo) -> bool;
 
 /// A flag for each list.
 pub(crate) type ListFlags = [bool; ListKind::ALL.len()];
@@ -55,9 +62,11 @@ struct Subscribers {
     by_uri: HashMap<String, BTreeMap<u64, u32>>,
 }
 
-/// One subscription: its lists, and its pending changes.
+/// One subscription: its lists, its caller, and its pending changes.
 struct Subscriber {
     lists: ListFlags,
+    /// The caller whose lists and resources are watched.
+    caller: Lock<Option<Arc<CallerInfo>>>,
     pending: Lock<PendingChanges>,
     waker: AtomicWaker,
 }
@@ -92,6 +101,8 @@ pub(crate) struct WatchList {
     pub(crate) uris: Vec<String>,
     /// The number of tasks.
     pub(crate) tasks: usize,
+    /// The caller whose lists and resources these are.
+    pub(crate) caller: Option<Arc<CallerInfo>>,
 }
 
 /// A change for one subscription.
@@ -116,12 +127,17 @@ impl SubscriptionRegistry {
         watched: WatchList,
         limits: &Limits,
     ) -> Result<SubscriptionHandle, Refusal> {
-        let WatchList { lists, uris, tasks } = watched;
+        let WatchList { lists, uris, tasks, caller } = watched;
         let place = self.places.take(account, &place_limits(limits)).map_err(busy)?;
         let mut bytes = self.bytes.nothing(account);
         let cost = uris.iter().map(|uri| cost_of(uri)).sum::<usize>() + tasks * TASK_COST;
         bytes.grow(cost, &byte_limits(limits)).map_err(busy)?;
-        let subscriber = Arc::new(Subscriber { lists, pending: Lock::default(), waker: AtomicWaker::new() });
+        let subscriber = Arc::new(Subscriber {
+            lists,
+            caller: Lock::new(caller),
+            pending: Lock::default(),
+            waker: AtomicWaker::new(),
+        });
         let mut subscribers = self.subscribers();
         let number = subscribers.next;
         subscribers.next += 1;
@@ -134,17 +150,40 @@ impl SubscriptionRegistry {
         Ok(SubscriptionHandle { registry: Arc::clone(self), number, subscriber, state })
     }
 
-    pub(crate) fn list_changed(&self, kind: ListKind) {
-        for subscriber in self.subscribers().all.values().filter(|subscriber| subscriber.lists[kind as usize])
-        {
-            subscriber.change(|pending| pending.lists[kind as usize] = true);
+    /// Reports a change of a list to those of its subscribers that see the change, or to all of them.
+    pub(crate) fn list_changed(&self, kind: ListKind, seen_by: Option<SeenBy<'_>>) {
+        let subscribers = self.subscribers();
+        let watching = subscribers.all.values().filter(|subscriber| subscriber.lists[kind as usize]);
+        let watching: Vec<Arc<Subscriber>> = watching.cloned().collect();
+        // The rule is the author's code: it runs without the lock.
+        drop(subscribers);
+        for subscriber in watching {
+            if seen_by.is_none_or(|rule| subscriber.caller().is_some_and(|caller| rule(&caller))) {
+                subscriber.change(|pending| pending.lists[kind as usize] = true);
+            }
         }
     }
 
-    pub(crate) fn resource_updated(&self, uri: &str) {
+    /// Reports a change of a resource to those of its subscribers that see the resource, or to all of them.
+    pub(crate) fn resource_updated(&self, uri: &str, seen_by: Option<SeenBy<'_>>) {
+        let seen = seen_by.map(|rule| {
+            let subscribers = self.subscribers();
+            let named = subscribers.by_uri.get(uri).into_iter().flatten();
+            let known =
+                named.filter_map(|(number, _)| Some((*number, subscribers.all.get(number)?.caller())));
+            let known: Vec<_> = known.collect();
+            drop(subscribers);
+            known
+                .into_iter()
+                .filter(|(_, caller)| caller.as_deref().is_some_and(rule))
+                .map(|(number, _)| number)
+                .collect()
+        });
+        let seen: Option<BTreeSet<u64>> = seen;
         let subscribers = self.subscribers();
         for (number, index) in subscribers.by_uri.get(uri).into_iter().flatten() {
-            if let Some(subscriber) = subscribers.all.get(number) {
+            let is_seen = seen.as_ref().is_none_or(|seen| seen.contains(number));
+            if let Some(subscriber) = subscribers.all.get(number).filter(|_| is_seen) {
                 subscriber.change(|pending| {
                     pending.resources.insert(*index);
                 });
@@ -216,6 +255,10 @@ pub(crate) fn total_length(uris: &[String]) -> usize {
 }
 
 impl Subscriber {
+    fn caller(&self) -> Option<Arc<CallerInfo>> {
+        self.caller.lock().clone()
+    }
+
     fn pending(&self) -> MutexGuard<'_, PendingChanges> {
         self.pending.lock()
     }
@@ -227,6 +270,11 @@ impl Subscriber {
 }
 
 impl SubscriptionHandle {
+    /// Sets the caller whose lists and resources are watched.
+    pub(crate) fn set_caller(&self, caller: CallerInfo) {
+        *self.subscriber.caller.lock() = Some(Arc::new(caller));
+    }
+
     /// Returns the URI with this index, unless it was removed.
     pub(crate) fn uri(&self, index: u32) -> Option<String> {
         self.state().uris.get(index as usize).filter(|uri| !uri.is_empty()).cloned()

@@ -35,12 +35,13 @@ pub mod flow {
     };
 }
 
-/// Offers: the traits by which functions and values become tools, prompts and resources, and their outcomes results.
+/// Offers: the traits by which functions and values become tools, prompts and resources, and their outcomes results; and the callers who see
+/// them.
 pub mod offers {
     #[doc(inline)]
     pub use antiphon_server::{
-        Completions, Handler, HandlerOutcome, IntoCompletions, IntoOutcome, IntoPrompt, IntoResource,
-        IntoTool, WithState, with_state,
+        CallerInfo, Completions, Handler, HandlerOutcome, IntoCompletions, IntoOutcome, IntoPrompt,
+        IntoResource, IntoTool, ListKind, WithState, with_state,
     };
 }
 

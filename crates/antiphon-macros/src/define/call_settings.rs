@@ -1,7 +1,7 @@
 //! The settings of `#[tool(..)]`, `#[prompt(..)]` and `#[resource(..)]` for questions and for calls that another
 //! version has begun.
 
-use super::settings::Settings;
+use super::settings::{FUNCTIONS, Settings};
 use crate::form::attributes::Value;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -21,14 +21,17 @@ pub(super) fn call_settings(settings: &mut Settings) -> Result<TokenStream> {
     if let Some((_, scopes)) = settings.names(&["scopes"])? {
         setters.extend(quote! { .scopes([#(#scopes),*]) });
     }
-    match &settings.words("approved_by")?[..] {
-        [] => {}
-        [rule] => setters.extend(quote! { .approved_by(#rule) }),
-        [_, second, ..] => {
-            return Err(Error::new(
-                second.span(),
-                "`approved_by` takes one function: `approved_by(is_manager)`",
-            ));
+    for (setter, example) in FUNCTIONS {
+        match &settings.words(setter)?[..] {
+            [] => {}
+            [function] => {
+                let setter = format_ident!("{setter}");
+                setters.extend(quote! { .#setter(#function) });
+            }
+            [_, second, ..] => {
+                let fault = format!("`{setter}` takes one function: `{setter}({example})`");
+                return Err(Error::new(second.span(), fault));
+            }
         }
     }
     Ok(setters)

@@ -63,6 +63,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "visible_if",
+                "listed_as",
                 "task",
                 "promote_after",
             ],
@@ -85,6 +87,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "visible_if",
+                "listed_as",
             ],
             Self::Resource => &[
                 "name",
@@ -106,6 +110,8 @@ impl Kind {
                 "rerun_after_crash",
                 "scopes",
                 "approved_by",
+                "visible_if",
+                "listed_as",
             ],
         }
     }

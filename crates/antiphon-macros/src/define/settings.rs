@@ -28,6 +28,10 @@ enum SettingValue {
     Names(Vec<LitStr>),
 }
 
+/// The settings whose value is a function, each with an example.
+pub(super) const FUNCTIONS: [(&str, &str); 3] =
+    [("approved_by", "is_manager"), ("visible_if", "is_admin"), ("listed_as", "translated")];
+
 /// The settings that may be repeated.
 const REPEATED: [&str; 4] = ["added", "rename", "forget", "keep_stale"];
 
@@ -165,7 +169,8 @@ impl Settings {
             None => Ok(Vec::new()),
             Some(Setting { value: SettingValue::Words(words), .. }) if !words.is_empty() => Ok(words),
             Some(Setting { key: at, .. }) => {
-                let example = if key == "approved_by" { "is_manager" } else { "form, url" };
+                let function = FUNCTIONS.iter().find(|(name, _)| *name == key);
+                let example = function.map_or("form, url", |(_, example)| example);
                 Err(Error::new(at.span(), format!("`{key}` needs a list: `{key}({example})`")))
             }
         }

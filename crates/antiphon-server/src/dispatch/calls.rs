@@ -10,6 +10,7 @@ use crate::{
     dispatch::{
         observe,
         reply::{CallReply, UnsentReply, result_of},
+        seen::{check_hidden_params, is_seen},
         tasks::write_created,
     },
     errors::{Error, refusal::Refusal},
@@ -146,9 +147,12 @@ pub(super) async fn call_tool(
     caller: &Caller<'_>,
 ) -> Result<UnsentReply<CallToolResult>, Refusal> {
     let name = target(request, "name")?;
-    let registered =
-        offers.lists.tools.get(name).ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
+    let registered = offers.lists.tools.get(name).filter(|tool| is_seen(server, *tool, request, caller));
+    let registered = registered.ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     let tool = &registered.tool;
+    if tool.per_caller.hides() {
+        check_hidden_params(&registered.param_headers, request.params.arguments, request, caller)?;
+    }
     let leg = LegRequest {
         request,
         target: name,
@@ -211,8 +215,8 @@ pub(super) async fn get_prompt(
     caller: &Caller<'_>,
 ) -> Result<UnsentReply<GetPromptResult>, Refusal> {
     let name = target(request, "name")?;
-    let prompt =
-        offers.lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+    let prompt = offers.lists.prompts.get(name).filter(|prompt| is_seen(server, *prompt, request, caller));
+    let prompt = prompt.ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = LegRequest {
         request,
         target: name,
@@ -255,23 +259,28 @@ pub(super) async fn read_resource(
     let (lists, logs) = (&offers.lists, offers.profile.logging);
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     let check = |_: &Admitted<'_>| Ok(Checked::Run);
-    if let Some(resource) = lists.resources.get(uri) {
+    let resource = lists.resources.get(uri).filter(|resource| is_seen(server, *resource, request, caller));
+    if let Some(resource) = resource {
         let start = |ctx| Ok((resource.run)(ctx));
-        let end = |end| resource_result(request, uri, resource.cache, end);
+        let end = |end| resource_result(request, uri, (resource.cache, resource.per_caller.hides()), end);
         return run_offer(server, leg(&resource.settings), check, start, end).await;
     }
-    let fits = lists.templates.iter().find_map(|template| Some((template, template.variables(uri)?)));
+    let fits = lists.templates.iter().find_map(|template| {
+        let variables = template.variables(uri)?;
+        is_seen(server, template, request, caller).then_some((template, variables))
+    });
     let Some((template, variables)) = fits else { return Err(Refusal::NotFound { uri: uri.to_owned() }) };
     let start = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
-    let end = |end| resource_result(request, uri, template.cache, end);
+    let end = |end| resource_result(request, uri, (template.cache, template.per_caller.hides()), end);
     run_offer(server, leg(&template.settings), check, start, end).await
 }
 
-/// Returns the result of a resource, with the resource's cache hint if the handler set none.
+/// Returns the result of a resource, with the resource's cache hint if the handler set none. What some callers do not see is cached for
+/// its caller only.
 fn resource_result(
     request: &Request<'_>,
     uri: &str,
-    hint: CacheHint,
+    (hint, is_private): (CacheHint, bool),
     end: CallEnd<ReadResourceResult>,
 ) -> Result<ReadResourceResult, Refusal> {
     // > If the requested resource does not exist, servers **MUST** return a JSON-RPC error with code `-32602`
@@ -283,6 +292,9 @@ fn resource_result(
     let retried = request.params.input_responses.is_some() || request.params.request_state.is_some();
     if !retried && (result.ttl_ms, result.cache_scope) == (Ttl::default(), CacheScope::default()) {
         (result.ttl_ms, result.cache_scope) = (hint.ttl, hint.scope);
+    }
+    if is_private {
+        result.cache_scope = CacheScope::Private;
     }
     Ok(result)
 }

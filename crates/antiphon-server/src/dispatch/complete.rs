@@ -2,11 +2,13 @@
 
 use crate::{
     call::in_flight::ConcurrencyPermit,
+    dispatch::seen::is_seen,
     errors::refusal::Refusal,
     identity::Caller,
     offer::{
         completion::{Completing, Completions, RunCompleter},
         offers::Offers,
+        resource::ResourceTemplate,
     },
     request::{carrier::HandlerPlace, receive::Request},
     runtime::{CAUSE, Runtime},
@@ -28,7 +30,7 @@ pub(crate) async fn complete(
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take the caller for an anonymous one.
     let principal = server.identified(&request.method, caller)?;
-    let Some(completer) = find(server, offers, &params, caller)? else {
+    let Some(completer) = find(server, offers, request, &params, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
     let Some(_slot) = ConcurrencyPermit::take(server, HandlerPlace::of(request), caller, principal.as_ref())
@@ -63,6 +65,7 @@ pub(crate) async fn complete(
 fn find<'a>(
     server: &Runtime,
     offers: &'a Offers,
+    request: &Request<'_>,
     params: &CompleteParams,
     caller: &Caller<'_>,
 ) -> Result<Option<&'a RunCompleter>, Refusal> {
@@ -72,19 +75,21 @@ fn find<'a>(
     match &params.reference {
         CompletionReference::Prompt { name, .. } => {
             // > Invalid prompt name: `-32602` (Invalid params)
-            let prompt =
-                lists.prompts.get(name).ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
+            let prompt = lists.prompts.get(name).filter(|prompt| is_seen(server, *prompt, request, caller));
+            let prompt = prompt.ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
             server.require_scopes(&prompt.settings.scopes, caller)?;
             let is_known = prompt.definition.arguments.iter().any(|known| known.name == argument);
             if is_known { Ok(prompt.completers.get(argument)) } else { Err(unknown()) }
         }
         // > For `ResourceTemplateReference`, `uri` is a URI or URI template.
         CompletionReference::Resource { uri } => {
-            let template = lists.templates.get(uri).or_else(|| {
-                if lists.resources.get(uri).is_some() {
-                    return None;
-                }
-                lists.templates.iter().find(|template| template.variables(uri).is_some())
+            let resource =
+                lists.resources.get(uri).filter(|resource| is_seen(server, *resource, request, caller));
+            let is_template = |template: &&ResourceTemplate| is_seen(server, *template, request, caller);
+            let template = lists.templates.get(uri).filter(is_template).or_else(|| {
+                let fits = |template: &&ResourceTemplate| template.variables(uri).is_some();
+                let mut others = lists.templates.iter().filter(|_| resource.is_none());
+                others.find(|template| fits(template) && is_template(template))
             });
             if let Some(template) = template {
                 server.require_scopes(&template.settings.scopes, caller)?;
@@ -93,7 +98,7 @@ fn find<'a>(
                 Some(template) if template.has_variable(argument) => Ok(template.completers.get(argument)),
                 Some(_) => Err(unknown()),
                 // The URI of a resource has no variables to complete.
-                None if lists.resources.get(uri).is_some() => Ok(None),
+                None if resource.is_some() => Ok(None),
                 None => Err(Refusal::NotFound { uri: uri.clone() }),
             }
         }

@@ -12,8 +12,9 @@ use crate::{
     },
     identity::Caller,
     offer::offers::Offers,
-    request::{RequestData, TraceContext, carrier::HandlerPlace, receive::Request},
+    request::{RequestData, carrier::HandlerPlace, receive::Request},
     runtime::{CAUSE, Runtime},
+    trace::TraceContext,
 };
 use antiphon_wire::{ErrorObject, Meta, escaped};
 use futures_util::future::BoxFuture;

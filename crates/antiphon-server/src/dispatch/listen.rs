@@ -2,7 +2,7 @@
 
 use crate::{
     errors::refusal::Refusal,
-    identity::Caller,
+    identity::{Caller, caller_info::CallerInfo},
     offer::{Profile, offers::Offers},
     options::limits::Limits,
     outbox::{MessageKind, Outbox},
@@ -66,11 +66,14 @@ pub(crate) async fn open(
         .map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     let ids = task_ids(offers, request, server, params.notifications.task_ids.clone())?;
     let mut accepted = accept(&offers.profile, &server.limits, params.notifications)?;
-    server.require_scopes(&offers.lists.scopes_of(&accepted.uris), caller)?;
+    let mut is_honoured = accepted.lists.contains(&true) || !accepted.uris.is_empty();
+    let info = is_honoured.then(|| {
+        Arc::new(CallerInfo::new(principal.clone(), caller, &request.version, request.meta.client_info))
+    });
+    server.require_scopes(&offers.lists.scopes_of(&accepted.uris, info.as_deref()), caller)?;
     let (lists, uris) = (accepted.lists, accepted.uris);
-    let mut is_honoured = lists.contains(&true) || !uris.is_empty();
     // Before the tasks are loaded: a subscription that has no place is refused for little.
-    let watched = WatchList { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len) };
+    let watched = WatchList { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len), caller: info };
     let handle = server.subscriptions.join(account, watched, &server.limits)?;
     let mut tasks = None;
     if let Some(ids) = ids

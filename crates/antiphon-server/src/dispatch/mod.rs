@@ -7,6 +7,7 @@ mod extension;
 pub(crate) mod listen;
 pub(crate) mod observe;
 pub(crate) mod reply;
+mod seen;
 mod tasks;
 
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
         offers::{Lists, Offers},
     },
     reply::WithServerInfo,
-    request::receive::Request,
+    request::{carrier::is_notified_in_session, receive::Request},
     runtime::Runtime,
     session::InSession,
 };
@@ -28,6 +29,7 @@ use complete::complete;
 use encode::{encode, write};
 use extension::extension;
 use reply::{Finished, finish};
+use seen::caller_info;
 use std::sync::Arc;
 
 /// Answers a request by its method. `subscriptions/listen` is answered later: [`open`](listen::open).
@@ -44,10 +46,10 @@ pub(crate) async fn route(
     }
     match &*request.method {
         method::DISCOVER => encode(request, &offers.discover),
-        method::TOOLS_LIST => page(request, tools, &offers.profile),
-        method::PROMPTS_LIST => page(request, prompts, &offers.profile),
-        method::RESOURCES_LIST => page(request, resources, &offers.profile),
-        method::RESOURCE_TEMPLATES_LIST => page(request, templates, &offers.profile),
+        method::TOOLS_LIST => page(server, request, caller, tools, &offers.profile),
+        method::PROMPTS_LIST => page(server, request, caller, prompts, &offers.profile),
+        method::RESOURCES_LIST => page(server, request, caller, resources, &offers.profile),
+        method::RESOURCE_TEMPLATES_LIST => page(server, request, caller, templates, &offers.profile),
         method::COMPLETION_COMPLETE => {
             let result = complete(server, offers, request, caller).await?;
             write(request, &WithServerInfo { result: &result, server_info: &server.server_info.raw })
@@ -75,14 +77,37 @@ pub(crate) async fn route(
 }
 
 /// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
-fn page<T: ListItem>(request: &Request<'_>, list: &List<T>, profile: &Profile) -> Result<Vec<u8>, Refusal> {
+fn page<T: ListItem>(
+    server: &Runtime,
+    request: &Request<'_>,
+    caller: &Caller<'_>,
+    list: &List<T>,
+    profile: &Profile,
+) -> Result<Vec<u8>, Refusal> {
     let invalid = || Refusal::params("Invalid cursor");
     let cursor = request.params.cursor;
-    match &request.session {
-        None => encode(request, &list.page(cursor, profile).ok_or_else(invalid)?),
-        Some(session) => {
-            let part = list.part(cursor, profile).ok_or_else(invalid)?;
+    let info = is_kept_for(request, profile) || list.is_per_caller();
+    let info = info.then(|| caller_info(server, request, caller)).transpose()?;
+    if let (Some(session), Some(info)) = (&request.session, &info) {
+        session.listed_for(info);
+    }
+    match (&request.session, info.filter(|_| list.is_per_caller())) {
+        (None, None) => encode(request, &list.page(cursor, profile).ok_or_else(invalid)?),
+        (None, Some(info)) => {
+            encode(request, &list.part_for(cursor, profile, &info, Vec::new()).ok_or_else(invalid)?)
+        }
+        (Some(session), info) => {
+            let part = match &info {
+                None => list.part(cursor, profile),
+                Some(info) => list.part_for(cursor, profile, info, Vec::new()),
+            };
+            let part = part.ok_or_else(invalid)?;
             encode(request, &InSession { version: session.version(), result: &part })
         }
     }
+}
+
+/// Returns whether a session keeps the caller of this request: the notifications of its lists are for the caller that read a list last.
+fn is_kept_for(request: &Request<'_>, profile: &Profile) -> bool {
+    profile.list_changed && is_notified_in_session(request)
 }

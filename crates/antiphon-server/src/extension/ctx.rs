@@ -4,8 +4,9 @@ use crate::{
     call::emit::Emitter,
     errors::Error,
     identity::Bearer,
-    request::{RequestData, RequestInfo, TraceContext},
+    request::{RequestData, RequestInfo},
     runtime::Runtime,
+    trace::TraceContext,
 };
 use antiphon_seal::Principal;
 use antiphon_wire::{Implementation, ProtocolVersion, extension::ExtensionId};

@@ -1,6 +1,7 @@
 //! The caller of a request: headers, principal, token and its scopes, and the account of its use of the server.
 
 pub(crate) mod account;
+pub(crate) mod caller_info;
 
 use crate::{outbox::Outbox, task_registry::leg::TaskLeg};
 use antiphon_seal::Principal;

@@ -2,7 +2,7 @@
 
 use crate::{
     errors::refusal::Refusal,
-    identity::Caller,
+    identity::{Caller, caller_info::CallerInfo},
     options::limits::CLIENT_INFO,
     quota::{Exceeded, QuotaPermit},
     read::read_object,
@@ -68,12 +68,10 @@ impl Server {
         // > supported by the server.
         let version =
             ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
-        let opened = self.admit_session(caller)?;
-        let client = Client {
-            info: initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO),
-            extensions: initialize.capabilities.and_then(extensions_of),
-        };
-        let session = self.session(version, &capabilities, client, Some(opened));
+        let info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
+        let opened = self.admit_session(caller, &version, info)?;
+        let extensions = initialize.capabilities.and_then(extensions_of);
+        let session = self.session(version, &capabilities, Client { info, extensions }, Some(opened));
         let offers = self.0.offers.load();
         let result = offers.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
@@ -84,7 +82,12 @@ impl Server {
     }
 
     /// Admits one more session, and identifies its owner.
-    fn admit_session(&self, caller: &Caller<'_>) -> Result<SessionGrants, SessionRefused> {
+    fn admit_session(
+        &self,
+        caller: &Caller<'_>,
+        version: &ProtocolVersion,
+        client_info: Option<&RawValue>,
+    ) -> Result<SessionGrants, SessionRefused> {
         let inner = &self.0;
         if inner.runtime.subscriptions.is_draining() {
             return Err(Refusal::Busy.into());
@@ -94,6 +97,7 @@ impl Server {
             Refusal::Internal
         })?;
         let account = inner.runtime.accounts.of(caller, principal.as_ref());
+        let info = CallerInfo::new(principal.clone(), caller, version.as_str(), client_info);
         let principal = principal.map(|known| inner.sessions.digest(&known));
         let permit = inner.sessions.session_permit(account, &inner.runtime.limits).map_err(|full| {
             let (limit, open, theirs) = (full.limit, full.all, full.theirs);
@@ -101,8 +105,10 @@ impl Server {
             SessionRefused { error: Refusal::Busy.to_error(), full: Some(full.limit) }
         })?;
         // > The server **MUST NOT** send notification types [...]: list changes are sent if the server declared them.
-        let lists = [inner.offers.load().profile.list_changed; 3];
-        let watched = WatchList { lists, ..WatchList::default() };
+        let profile = &inner.offers.load().profile;
+        let watches = profile.list_changed || profile.resource_updates;
+        let caller = watches.then(|| Arc::new(info));
+        let watched = WatchList { lists: [profile.list_changed; 3], caller, ..WatchList::default() };
         let subscription = inner.runtime.subscriptions.join(account, watched, &inner.runtime.limits)?;
         Ok(SessionGrants { principal, permit, subscription })
     }

@@ -197,8 +197,10 @@ impl Session {
         let subscription = self.subscription(server, request)?;
         let params: SubscribeParams = params_of(request)?;
         let inner = &server.0;
-        let scopes = inner.offers.load().lists.scopes_of(std::slice::from_ref(&params.uri));
+        let info = self.caller_info(server, caller);
+        let scopes = inner.offers.load().lists.scopes_of(std::slice::from_ref(&params.uri), Some(&info));
         inner.runtime.require_scopes(&scopes, caller)?;
+        subscription.set_caller(info);
         subscription.add_uri(params.uri, &inner.runtime.limits).map_err(|refusal| refusal.to_error().into())
     }
 

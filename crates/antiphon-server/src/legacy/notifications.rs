@@ -2,7 +2,7 @@
 
 use crate::{
     dispatch::listen::notification_of,
-    identity::Caller,
+    identity::{Caller, caller_info::CallerInfo},
     outbox::{MessageKind, Outbox},
     reply::ReplyMessage,
     server::Server,
@@ -56,6 +56,12 @@ impl Server {
 }
 
 impl Session {
+    /// Returns the sender of a request of this session. Whoever cannot be identified is anonymous: a request that matters is refused.
+    pub(crate) fn caller_info(&self, server: &Server, caller: &Caller<'_>) -> CallerInfo {
+        let principal = server.0.runtime.identity.of(caller).ok().flatten();
+        CallerInfo::new(principal, caller, self.version().as_str(), self.client_info())
+    }
+
     /// Checks that this caller, who opened the session, may be notified of the subscribed resources: its token may have
     /// changed since the subscription.
     ///
@@ -67,7 +73,8 @@ impl Session {
         caller: &Caller<'_>,
     ) -> Result<(), ReplyMessage> {
         let Some(subscription) = &self.0.subscription else { return Ok(()) };
-        let scopes = server.0.offers.load().lists.scopes_of(&subscription.named_uris());
+        let info = self.caller_info(server, caller);
+        let scopes = server.0.offers.load().lists.scopes_of(&subscription.named_uris(), Some(&info));
         Self::check_scopes(server, &scopes, caller)
     }
 

@@ -6,12 +6,13 @@
 use crate::{
     errors::BuildError,
     identity::account::is_scope,
-    offer::{Profile, raw},
+    identity::caller_info::CallerInfo,
+    offer::{Profile, per_caller::PerCaller, raw},
     options::Settings,
     session::SessionResult,
     subscribe::ListKind,
 };
-use antiphon_wire::{ProtocolVersion, escaped};
+use antiphon_wire::{CacheScope, ProtocolVersion, escaped};
 use serde::{
     Deserialize, Serialize, Serializer,
     ser::{SerializeMap, SerializeSeq as _},
@@ -27,7 +28,7 @@ use std::{
 /// An item of a list.
 pub(crate) trait ListItem: Sized + Send + Sync + 'static {
     /// The item's definition in the list.
-    type Definition: Serialize;
+    type Definition: Serialize + Clone;
     /// The member of the result that holds the list.
     const MEMBER: &'static str;
     /// The list that change notifications name.
@@ -41,6 +42,9 @@ pub(crate) trait ListItem: Sized + Send + Sync + 'static {
     /// Returns the name or URI of the item.
     fn key(&self) -> &str;
     fn settings(&self) -> &Settings;
+    fn per_caller(&self) -> &PerCaller<Self::Definition>;
+    /// Puts the parts of a definition that calls are checked by back as they were before.
+    fn keep(before: Self::Definition, changed: &mut Self::Definition);
     /// Returns the definition for sessions of this version, if it differs from [`definition`](Self::definition).
     fn definition_for(&self, version: &ProtocolVersion) -> Option<Self::Definition> {
         let _ = version;
@@ -76,6 +80,26 @@ impl<T: ListItem> Entry<T> {
         let written = raw(item.definition())?.into();
         Ok(Self { digest: digest(key.as_bytes()), key, item: Arc::new(item), written })
     }
+
+    /// Returns whether this caller sees the item.
+    pub(crate) fn is_visible_to(&self, caller: &CallerInfo) -> bool {
+        self.item.per_caller().shows(&self.key, caller)
+    }
+
+    /// Returns whether some callers do not see the item.
+    pub(crate) fn is_hidden_from_some(&self) -> bool {
+        self.item.per_caller().hides()
+    }
+
+    /// Returns the definition for this caller.
+    fn described(&self, caller: &CallerInfo, before: T::Definition) -> T::Definition {
+        let mut changed = before.clone();
+        if !self.item.per_caller().describe(&self.key, caller, &mut changed) {
+            return before;
+        }
+        T::keep(before, &mut changed);
+        changed
+    }
 }
 
 impl<T> Clone for Entry<T> {
@@ -94,6 +118,8 @@ pub(crate) struct List<T> {
     entries: Vec<Entry<T>>,
     places: HashMap<Arc<str>, usize>,
     first: Box<RawValue>,
+    /// True if callers may see different lists.
+    is_per_caller: bool,
 }
 
 impl<T: ListItem> List<T> {
@@ -108,8 +134,12 @@ impl<T: ListItem> List<T> {
                 return Err(BuildError(format!("there are two {} `{}`{}", T::TWO, entry.key, T::ADVICE)));
             }
         }
-        let first = raw(&Part::from(&entries, 0, profile))?;
-        Ok(Self { entries, places, first })
+        let first = raw(&Part::from(Cow::Borrowed(&entries), 0, profile, None))?;
+        let differs = |entry: &Entry<T>| {
+            let rules = entry.item.per_caller();
+            rules.hides() || rules.describes()
+        };
+        Ok(Self { is_per_caller: entries.iter().any(differs), entries, places, first })
     }
 
     /// Returns the list with one more item at its end.
@@ -120,12 +150,16 @@ impl<T: ListItem> List<T> {
         Self::written(self.entries.iter().cloned().chain([entry]).collect(), profile)
     }
 
-    /// Returns the list without this item; `None` if the list does not contain it.
-    pub(crate) fn without(&self, key: &str, profile: &Profile) -> Result<Option<Self>, BuildError> {
+    /// Returns the list without this item, and the item; `None` if the list does not contain it.
+    pub(crate) fn without(
+        &self,
+        key: &str,
+        profile: &Profile,
+    ) -> Result<Option<(Self, Entry<T>)>, BuildError> {
         let Some(place) = self.places.get(key) else { return Ok(None) };
         let mut entries = self.entries.clone();
-        entries.remove(*place);
-        Self::written(entries, profile).map(Some)
+        let removed = entries.remove(*place);
+        Ok(Some((Self::written(entries, profile)?, removed)))
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&T> {
@@ -141,6 +175,11 @@ impl<T: ListItem> List<T> {
         self.entries.is_empty()
     }
 
+    /// Returns whether callers may see different lists.
+    pub(crate) fn is_per_caller(&self) -> bool {
+        self.is_per_caller
+    }
+
     /// Returns the page at a client's cursor; `None` if it is not a cursor of this list.
     pub(crate) fn page<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Page<'a, T>> {
         match cursor {
@@ -151,31 +190,53 @@ impl<T: ListItem> List<T> {
 
     /// Returns the same page, not written yet.
     pub(crate) fn part<'a>(&'a self, cursor: Option<&RawValue>, profile: &'a Profile) -> Option<Part<'a, T>> {
-        #[derive(Deserialize)]
-        struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-        let start = match cursor {
-            None => 0,
-            Some(cursor) => {
-                let Text(text) = serde_json::from_str(cursor.get()).ok()?;
-                self.after(Cursor::read(&text, &profile.cursors_of(T::MEMBER))?)
-            }
-        };
-        Some(Part::from(&self.entries, start, profile))
+        let start = start_of(&self.entries, cursor, profile)?;
+        Some(Part::from(Cow::Borrowed(&self.entries), start, profile, None))
     }
 
-    /// Returns the position at which the list continues, even if the list has changed.
-    fn after(&self, cursor: Cursor) -> usize {
-        let seen = usize::try_from(cursor.seen).unwrap_or(usize::MAX);
-        let is_last = |entry: &Entry<T>| entry.digest == cursor.last;
-        if seen.checked_sub(1).and_then(|last| self.entries.get(last)).is_some_and(is_last) {
-            return seen;
-        }
-        match self.entries.iter().position(is_last) {
-            // An item before it was added or removed.
-            Some(place) => place + 1,
-            // The item itself was removed: its successor is now at its position.
-            None => seen.saturating_sub(1).min(self.entries.len()),
-        }
+    /// Returns the page at the cursor of this caller, whose list has the visible items, and these behind them. An item whose key is
+    /// there already is dropped.
+    ///
+    /// The cursor counts what the caller sees: it tells nothing of other items.
+    pub(crate) fn part_for<'a>(
+        &'a self,
+        cursor: Option<&RawValue>,
+        profile: &'a Profile,
+        caller: &'a CallerInfo,
+        more: Vec<Entry<T>>,
+    ) -> Option<Part<'a, T>> {
+        let mut entries: Vec<Entry<T>> = self.entries.iter().chain(&more).cloned().collect();
+        entries.retain(|entry| entry.is_visible_to(caller));
+        let start = start_of(&entries, cursor, profile)?;
+        Some(Part::from(Cow::Owned(entries), start, profile, Some(caller)))
+    }
+}
+
+/// Returns the position of a client's cursor, or 0; `None` if it is not a cursor of this list.
+fn start_of<T: ListItem>(
+    entries: &[Entry<T>],
+    cursor: Option<&RawValue>,
+    profile: &Profile,
+) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    let Some(cursor) = cursor else { return Some(0) };
+    let Text(text) = serde_json::from_str(cursor.get()).ok()?;
+    Some(after(entries, Cursor::read(&text, &profile.cursors_of(T::MEMBER))?))
+}
+
+/// Returns the position at which the list continues, even if the list has changed.
+fn after<T>(entries: &[Entry<T>], cursor: Cursor) -> usize {
+    let seen = usize::try_from(cursor.seen).unwrap_or(usize::MAX);
+    let is_last = |entry: &Entry<T>| entry.digest == cursor.last;
+    if seen.checked_sub(1).and_then(|last| entries.get(last)).is_some_and(is_last) {
+        return seen;
+    }
+    match entries.iter().position(is_last) {
+        // An item before it was added or removed.
+        Some(place) => place + 1,
+        // The item itself was removed: its successor is now at its position.
+        None => seen.saturating_sub(1).min(entries.len()),
     }
 }
 
@@ -187,13 +248,22 @@ pub(crate) enum Page<'a, T> {
 
 /// A part of a list, as the result of one list request.
 pub(crate) struct Part<'a, T> {
-    entries: &'a [Entry<T>],
+    entries: Cow<'a, [Entry<T>]>,
+    start: usize,
+    end: usize,
     next: Option<String>,
     profile: &'a Profile,
+    /// The caller for whom the list is, if callers may see different lists.
+    caller: Option<&'a CallerInfo>,
 }
 
 impl<'a, T: ListItem> Part<'a, T> {
-    fn from(entries: &'a [Entry<T>], start: usize, profile: &'a Profile) -> Self {
+    fn from(
+        entries: Cow<'a, [Entry<T>]>,
+        start: usize,
+        profile: &'a Profile,
+        caller: Option<&'a CallerInfo>,
+    ) -> Self {
         let end =
             profile.page_size.map_or(entries.len(), |size| entries.len().min(start.saturating_add(size)));
         let next = match entries.get(end.saturating_sub(1)) {
@@ -203,7 +273,19 @@ impl<'a, T: ListItem> Part<'a, T> {
             }
             _ => None,
         };
-        Self { entries: entries.get(start..end).unwrap_or_default(), next, profile }
+        Self { entries, start, end, next, profile, caller }
+    }
+
+    fn entries(&self) -> &[Entry<T>] {
+        self.entries.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Returns the scope in which the page may be cached.
+    fn cache_scope(&self) -> CacheScope {
+        match self.caller {
+            Some(_) => CacheScope::Private,
+            None => self.profile.cache.scope,
+        }
     }
 }
 
@@ -218,24 +300,42 @@ impl<T: ListItem> Serialize for Page<'_, T> {
 
 impl<T: ListItem> Serialize for Part<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Written<'a, T>(&'a [Entry<T>]);
-        impl<T> Serialize for Written<'_, T> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_seq(self.0.iter().map(|entry| &*entry.written))
-            }
-        }
-        let Self { entries, next, profile } = self;
+        let Self { next, profile, .. } = self;
         let mut result = serializer.serialize_map(None)?;
         result.serialize_entry("resultType", "complete")?;
-        result.serialize_entry(T::MEMBER, &Written(entries))?;
+        result.serialize_entry(T::MEMBER, &Definitions(self, None))?;
         if let Some(next) = next {
             result.serialize_entry("nextCursor", next)?;
         }
         // > Servers **MUST** apply the same `cacheScope` to all response pages for a given list request.
         result.serialize_entry("ttlMs", &profile.cache.ttl)?;
-        result.serialize_entry("cacheScope", &profile.cache.scope)?;
+        result.serialize_entry("cacheScope", &self.cache_scope())?;
         result.serialize_entry("_meta", &profile.server_info)?;
         result.end()
+    }
+}
+
+/// The definitions on a page, for a session of this version if there is one.
+struct Definitions<'a, T>(&'a Part<'a, T>, Option<&'a ProtocolVersion>);
+
+impl<T: ListItem> Serialize for Definitions<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(part, version) = self;
+        let mut list = serializer.serialize_seq(Some(part.entries().len()))?;
+        for entry in part.entries() {
+            let in_session = version.and_then(|version| entry.item.definition_for(version));
+            let definition = match part.caller.filter(|_| entry.item.per_caller().describes()) {
+                None => in_session,
+                Some(caller) => Some(
+                    entry.described(caller, in_session.unwrap_or_else(|| entry.item.definition().clone())),
+                ),
+            };
+            match definition {
+                None => list.serialize_element(&*entry.written)?,
+                Some(definition) => list.serialize_element(&definition)?,
+            }
+        }
+        list.end()
     }
 }
 
@@ -245,20 +345,7 @@ impl<T: ListItem> SessionResult for Part<'_, T> {
         version: &ProtocolVersion,
         members: &mut M,
     ) -> Result<(), M::Error> {
-        struct Definitions<'a, T>(&'a [Entry<T>], &'a ProtocolVersion);
-        impl<T: ListItem> Serialize for Definitions<'_, T> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-                for entry in self.0 {
-                    match entry.item.definition_for(self.1) {
-                        None => list.serialize_element(&*entry.written)?,
-                        Some(definition) => list.serialize_element(&definition)?,
-                    }
-                }
-                list.end()
-            }
-        }
-        members.serialize_entry(T::MEMBER, &Definitions(self.entries, version))?;
+        members.serialize_entry(T::MEMBER, &Definitions(self, Some(version)))?;
         match &self.next {
             Some(next) => members.serialize_entry("nextCursor", next),
             None => Ok(()),

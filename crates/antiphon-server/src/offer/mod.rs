@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod list;
 pub(crate) mod offers;
+pub(crate) mod per_caller;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod template;

@@ -3,10 +3,12 @@
 
 use crate::{
     errors::BuildError,
+    identity::caller_info::CallerInfo,
     offer::{
         Profile,
         check::{InputCheck, OutputCheck, SchemaOrigin},
         list::{List, ListItem},
+        per_caller::PerCaller,
         prompt::Prompt,
         raw,
         resource::{Resource, ResourceTemplate},
@@ -28,7 +30,7 @@ pub(crate) struct Offers {
     pub(crate) lists: Lists,
     pub(crate) capabilities: DeclaredCapabilities,
     pub(crate) discover: Box<RawValue>,
-    /// True if a tool has arguments that a request repeats in headers.
+    /// True if a tool that all callers see has arguments that a request repeats in headers.
     has_param_headers: bool,
     pub(crate) profile: Arc<Profile>,
 }
@@ -70,14 +72,11 @@ impl Lists {
         all.filter_map(|settings| settings.at_most_once).max().unwrap_or_default()
     }
 
-    /// Returns the scopes that a caller's token needs to read all of these resources.
-    pub(crate) fn scopes_of(&self, uris: &[String]) -> Vec<String> {
-        let scopes = |uri: &String| match self.resources.get(uri) {
-            Some(resource) => Some(&resource.settings.scopes),
-            None => {
-                let template = self.templates.iter().find(|template| template.variables(uri).is_some());
-                template.map(|template| &template.settings.scopes)
-            }
+    /// Returns the scopes that a caller's token needs to read all of these resources. What the caller does not see needs none.
+    pub(crate) fn scopes_of(&self, uris: &[String], caller: Option<&CallerInfo>) -> Vec<String> {
+        let scopes = |uri: &String| match self.reading(uri, caller)? {
+            Reading::Resource(resource) => Some(&resource.settings.scopes),
+            Reading::Template(template) => Some(&template.settings.scopes),
         };
         let mut all: Vec<String> = Vec::new();
         for scope in uris.iter().filter_map(scopes).flatten() {
@@ -87,6 +86,43 @@ impl Lists {
         }
         all
     }
+}
+
+/// The item that a URI is read from.
+enum Reading<'a> {
+    Resource(&'a Resource),
+    Template(&'a ResourceTemplate),
+}
+
+impl Lists {
+    /// Returns the item from which this caller reads the URI. Without a caller, only items that all callers see are found.
+    fn reading(&self, uri: &str, caller: Option<&CallerInfo>) -> Option<Reading<'_>> {
+        let resource = self.resources.get(uri).filter(|resource| is_visible(*resource, caller));
+        if let Some(resource) = resource {
+            return Some(Reading::Resource(resource));
+        }
+        let fits =
+            |template: &&ResourceTemplate| template.variables(uri).is_some() && is_visible(*template, caller);
+        self.templates.iter().find(fits).map(Reading::Template)
+    }
+
+    /// Returns whether the caller of a subscription is notified of changes of this URI: it is read from an item that the caller sees, or from
+    /// none at all.
+    pub(crate) fn reports(&self, uri: &str, caller: &CallerInfo) -> bool {
+        self.reading(uri, Some(caller)).is_some() || !self.has_hidden(uri)
+    }
+
+    /// Returns whether an item that some callers do not see has this URI.
+    pub(crate) fn has_hidden(&self, uri: &str) -> bool {
+        let resource = self.resources.get(uri).is_some_and(|resource| resource.per_caller.hides());
+        let mut hidden = self.templates.iter().filter(|template| template.per_caller.hides());
+        resource || hidden.any(|template| template.variables(uri).is_some())
+    }
+}
+
+fn is_visible<T: ListItem>(item: &T, caller: Option<&CallerInfo>) -> bool {
+    let rules = item.per_caller();
+    !rules.hides() || caller.is_some_and(|caller| rules.shows(item.key(), caller))
 }
 
 /// Access to a list of [`Lists`], by the type of its items.
@@ -134,7 +170,8 @@ impl Offers {
         discover.ttl_ms = profile.cache.ttl;
         discover.cache_scope = profile.cache.scope;
         discover.meta = Some(profile.server_info_members.clone());
-        let has_param_headers = lists.tools.iter().any(|tool| !tool.param_headers.is_empty());
+        let has_param_headers =
+            lists.tools.iter().any(|tool| !tool.param_headers.is_empty() && !tool.tool.per_caller.hides());
         Ok(Self { discover: raw(&discover)?, lists, capabilities, has_param_headers, profile })
     }
 }
@@ -155,13 +192,14 @@ impl Offers {
 
 impl Offers {
     /// Returns the arguments of this tool that a request repeats in headers; `None` if the request calls no tool of this
-    /// name, or if no tool has such arguments.
+    /// name that all callers see, or if none of them has such arguments.
     pub(crate) fn param_headers(&self, method_name: &str, name: &str) -> Option<&ParamHeaders> {
         // Most servers have no such tool, and look a tool up once per call.
         if !self.has_param_headers || method_name != method::TOOLS_CALL {
             return None;
         }
-        Some(&self.lists.tools.get(name)?.param_headers)
+        let tool = self.lists.tools.get(name).filter(|tool| !tool.tool.per_caller.hides())?;
+        Some(&tool.param_headers)
     }
 }
 
@@ -239,6 +277,16 @@ impl ListItem for RegisteredTool {
 
     fn settings(&self) -> &Settings {
         &self.tool.settings
+    }
+
+    fn per_caller(&self) -> &PerCaller<antiphon_wire::Tool> {
+        &self.tool.per_caller
+    }
+
+    fn keep(before: antiphon_wire::Tool, changed: &mut antiphon_wire::Tool) {
+        (changed.name, changed.input_schema) = (before.name, before.input_schema);
+        // With `execution`, which is a promise about calls.
+        (changed.output_schema, changed.extra) = (before.output_schema, before.extra);
     }
 
     fn key(&self) -> &str {

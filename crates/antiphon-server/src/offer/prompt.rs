@@ -12,6 +12,7 @@ use crate::{
     offer::{
         completion::{Completers, Completing, IntoCompletions, first_duplicate},
         list::ListItem,
+        per_caller::{PerCaller, per_caller_setters},
     },
     options::{self, Settings},
     subscribe::ListKind,
@@ -31,6 +32,7 @@ pub(crate) type RunPrompt = dyn Fn(Ctx, &str) -> Result<BoxFuture<'static, Drive
 pub struct Prompt {
     pub(crate) definition: antiphon_wire::Prompt,
     pub(crate) settings: Settings,
+    pub(crate) per_caller: PerCaller<antiphon_wire::Prompt>,
     pub(crate) completers: Completers,
     pub(crate) run: Box<RunPrompt>,
 }
@@ -69,7 +71,13 @@ impl Prompt {
     ) -> Self {
         let mut definition = antiphon_wire::Prompt::new(name);
         definition.arguments = arguments;
-        Self { definition, settings: Settings::default(), completers: Completers::default(), run }
+        Self {
+            definition,
+            settings: Settings::default(),
+            per_caller: PerCaller::default(),
+            completers: Completers::default(),
+            run,
+        }
     }
 
     /// Sets the description of the prompt.
@@ -143,6 +151,7 @@ fn arguments_of(schema: &Value) -> Vec<PromptArgument> {
 
 options::setters!(Prompt);
 options::definition_setters!(Prompt);
+per_caller_setters!(Prompt, "The name and the arguments");
 
 impl ListItem for Prompt {
     type Definition = antiphon_wire::Prompt;
@@ -157,6 +166,14 @@ impl ListItem for Prompt {
 
     fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    fn per_caller(&self) -> &PerCaller<antiphon_wire::Prompt> {
+        &self.per_caller
+    }
+
+    fn keep(before: antiphon_wire::Prompt, changed: &mut antiphon_wire::Prompt) {
+        (changed.name, changed.arguments) = (before.name, before.arguments);
     }
 
     fn key(&self) -> &str {

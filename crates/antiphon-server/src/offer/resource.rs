@@ -13,6 +13,7 @@ use crate::{
         CacheHint,
         completion::{Completers, Completing, IntoCompletions},
         list::ListItem,
+        per_caller::{PerCaller, per_caller_setters},
         template::{UriTemplate, is_uri},
     },
     options::{self, Settings},
@@ -35,6 +36,7 @@ pub(crate) type RunTemplate = dyn Fn(Ctx, serde_json::Map<String, serde_json::Va
 pub struct Resource {
     pub(crate) definition: antiphon_wire::Resource,
     pub(crate) settings: Settings,
+    pub(crate) per_caller: PerCaller<antiphon_wire::Resource>,
     pub(crate) cache: CacheHint,
     pub(crate) run: Box<RunResource>,
 }
@@ -60,7 +62,13 @@ impl Resource {
     /// Returns a resource with the parts that were made from its handler.
     pub(crate) fn from_parts(uri: impl Into<String>, name: impl Into<String>, run: Box<RunResource>) -> Self {
         let definition = antiphon_wire::Resource::new(uri, name);
-        Self { definition, settings: Settings::default(), cache: CacheHint::default(), run }
+        Self {
+            definition,
+            settings: Settings::default(),
+            per_caller: PerCaller::default(),
+            cache: CacheHint::default(),
+            run,
+        }
     }
 
     /// Sets the description of the resource.
@@ -89,6 +97,7 @@ impl Resource {
 pub struct ResourceTemplate {
     pub(crate) definition: antiphon_wire::ResourceTemplate,
     pub(crate) settings: Settings,
+    pub(crate) per_caller: PerCaller<antiphon_wire::ResourceTemplate>,
     pub(crate) cache: CacheHint,
     pub(crate) completers: Completers,
     pub(crate) matcher: Result<UriTemplate, String>,
@@ -131,6 +140,7 @@ impl ResourceTemplate {
         Self {
             definition,
             settings: Settings::default(),
+            per_caller: PerCaller::default(),
             cache: CacheHint::default(),
             completers: Completers::default(),
             matcher,
@@ -198,6 +208,7 @@ macro_rules! resource_setters {
 
 options::setters!(Resource);
 options::definition_setters!(Resource);
+per_caller_setters!(Resource, "The URI and the name");
 resource_setters!(Resource);
 
 impl ListItem for Resource {
@@ -213,6 +224,14 @@ impl ListItem for Resource {
 
     fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    fn per_caller(&self) -> &PerCaller<antiphon_wire::Resource> {
+        &self.per_caller
+    }
+
+    fn keep(before: antiphon_wire::Resource, changed: &mut antiphon_wire::Resource) {
+        (changed.uri, changed.name) = (before.uri, before.name);
     }
 
     fn key(&self) -> &str {
@@ -233,6 +252,7 @@ impl fmt::Debug for Resource {
 
 options::setters!(ResourceTemplate);
 options::definition_setters!(ResourceTemplate);
+per_caller_setters!(ResourceTemplate, "The URI template and the name");
 resource_setters!(ResourceTemplate);
 
 impl ListItem for ResourceTemplate {
@@ -249,6 +269,14 @@ impl ListItem for ResourceTemplate {
 
     fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    fn per_caller(&self) -> &PerCaller<antiphon_wire::ResourceTemplate> {
+        &self.per_caller
+    }
+
+    fn keep(before: antiphon_wire::ResourceTemplate, changed: &mut antiphon_wire::ResourceTemplate) {
+        (changed.uri_template, changed.name) = (before.uri_template, before.name);
     }
 
     fn key(&self) -> &str {

@@ -8,7 +8,10 @@ use crate::{
         handler::{Handler, IntoOutcome, schema_of_result},
     },
     in_place::boxed,
-    offer::check::{SchemaOrigin, advertised},
+    offer::{
+        check::{SchemaOrigin, advertised},
+        per_caller::{PerCaller, per_caller_setters},
+    },
     options::{self, Settings, TaskMode},
 };
 use antiphon_wire::{CallToolResult, JsonSchema, ToolAnnotations, arguments::decode};
@@ -30,6 +33,7 @@ pub struct Tool {
     pub(crate) schema_origin: SchemaOrigin,
     pub(crate) output: Option<(Value, SchemaOrigin)>,
     pub(crate) settings: Settings,
+    pub(crate) per_caller: PerCaller<antiphon_wire::Tool>,
     pub(crate) run: Box<RunTool>,
 }
 
@@ -118,7 +122,15 @@ impl Tool {
         run: Box<RunTool>,
     ) -> Self {
         let definition = antiphon_wire::Tool::new(name, advertised);
-        Self { definition, schema, schema_origin, output: None, settings: Settings::default(), run }
+        Self {
+            definition,
+            schema,
+            schema_origin,
+            output: None,
+            settings: Settings::default(),
+            per_caller: PerCaller::default(),
+            run,
+        }
     }
 
     /// Sets the description of the tool, for the model.
@@ -181,6 +193,7 @@ impl Tool {
 
 options::setters!(Tool);
 options::definition_setters!(Tool);
+per_caller_setters!(Tool, "The name and the schemas");
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

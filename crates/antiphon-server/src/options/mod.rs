@@ -115,7 +115,7 @@ macro_rules! setters {
             /// [`ResourceServer`](crate::serve::http::auth::ResourceServer) requires for every request. They are
             /// checked on every leg, before the state is opened. A caller without them is refused with 403 and a list
             /// of the required scopes. They apply over HTTP only: on stdio nobody is authenticated. Lists show the item
-            /// to all callers. Default: none.
+            /// to all callers, unless [`visible_if`](Self::visible_if) is set. Default: none.
             #[must_use]
             pub fn scopes<Text: Into<String>>(mut self, scopes: impl IntoIterator<Item = Text>) -> Self {
                 self.settings.scopes.extend(scopes.into_iter().map(Into::into));

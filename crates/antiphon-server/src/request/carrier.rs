@@ -78,6 +78,16 @@ pub(crate) fn is_a_task(caller: &Caller<'_>) -> bool {
     caller.task.is_some()
 }
 
+/// Returns true if changes are sent to the caller as messages of its session, and not on a request of their own.
+pub(crate) fn is_notified_in_session(request: &Request<'_>) -> bool {
+    request.session.is_some()
+}
+
+/// Returns true if headers of the request may repeat its arguments. Earlier revisions have no such headers.
+pub(crate) fn has_param_headers(request: &Request<'_>) -> bool {
+    request.session.is_none()
+}
+
 impl LegCarrier {
     /// Returns the carrier of a request for an offer with these settings, from this principal.
     pub(crate) fn of(

@@ -3,6 +3,7 @@
 use crate::{
     define::{IntoPrompt, IntoResource, IntoTool},
     errors::BuildError,
+    identity::caller_info::CallerInfo,
     offer::{
         Profile,
         list::{Entry, List},
@@ -12,6 +13,7 @@ use crate::{
     },
     options::TaskMode,
     server::Server,
+    subscribe::ListKind,
 };
 use antiphon_wire::escaped;
 use arc_swap::Guard;
@@ -95,12 +97,33 @@ impl Server {
     ///
     /// It has no effect unless the server was built with [`resource_updates`](crate::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
-        self.0.runtime.subscriptions.resource_updated(uri);
+        let offers = self.current_offers();
+        let seen_by = |caller: &CallerInfo| offers.lists.reports(uri, caller);
+        let is_hidden = offers.lists.has_hidden(uri);
+        self.0.runtime.subscriptions.resource_updated(uri, is_hidden.then_some(&seen_by));
+    }
+
+    /// Notifies the subscribers of this list, on any connection of this process, whose caller the rule accepts: for a change that the server does
+    /// not see, as when the outcome of [`Tool::visible_if`](crate::Tool::visible_if) is another one now. The functions that add and remove
+    /// items notify by themselves, and only those who see the item.
+    ///
+    /// It has no effect unless the server was built with [`list_changed`](crate::ServerBuilder::list_changed).
+    ///
+    /// ```
+    /// # use antiphon::server::{Server, offers::ListKind};
+    /// fn promoted(server: &Server, user: &str) {
+    ///     server.list_changed(ListKind::Tools, |caller| caller.principal().is_some_and(|who| who.subject() == Some(user)));
+    /// }
+    /// ```
+    pub fn list_changed(&self, list: ListKind, whose: impl Fn(&CallerInfo) -> bool) {
+        self.0.runtime.subscriptions.list_changed(list, Some(&whose));
     }
 
     fn add<T: ListAccess>(&self, thing: T) -> Result<(), BuildError> {
         let entry = Entry::new(thing)?;
-        self.change(|list, profile| list.with(entry.clone(), profile).map(Some)).map(|_changed| ())
+        let make =
+            |list: &List<T>, profile: &Profile| Ok(Some((list.with(entry.clone(), profile)?, entry.clone())));
+        self.change(make).map(|_changed| ())
     }
 
     fn remove<T: ListAccess>(&self, key: &str) -> bool {
@@ -110,11 +133,11 @@ impl Server {
         })
     }
 
-    /// Replaces the offers. `make` returns the changed list, or `None` if there is nothing to change. It is called
+    /// Replaces the offers. `make` returns the changed list and the item that makes the difference, or `None` if there is nothing to change. It is called
     /// again if another change came first, so that no change is lost.
     fn change<T: ListAccess>(
         &self,
-        make: impl Fn(&List<T>, &Profile) -> Result<Option<List<T>>, BuildError>,
+        make: impl Fn(&List<T>, &Profile) -> Result<Option<(List<T>, Entry<T>)>, BuildError>,
     ) -> Result<bool, BuildError> {
         let mut current = self.0.offers.load_full();
         if !current.profile.list_changed {
@@ -123,19 +146,21 @@ impl Server {
                     .to_owned(),
             ));
         }
-        loop {
-            let Some(list) = make(T::of(&current.lists), &current.profile)? else { return Ok(false) };
+        let entry = loop {
+            let made = make(T::of(&current.lists), &current.profile)?;
+            let Some((list, entry)) = made else { return Ok(false) };
             let mut lists = current.lists.clone();
             *T::of_mut(&mut lists) = Arc::new(list);
             let changed = Arc::new(Offers::new(lists, Arc::clone(&current.profile))?);
             let found = Guard::into_inner(self.0.offers.compare_and_swap(&current, changed));
             if Arc::ptr_eq(&found, &current) {
-                break;
+                break entry;
             }
             current = found;
-        }
+        };
         // Notified after the change is visible, so that a notified client finds it.
-        self.0.runtime.subscriptions.list_changed(T::KIND);
+        let seen_by = |caller: &CallerInfo| entry.is_visible_to(caller);
+        self.0.runtime.subscriptions.list_changed(T::KIND, entry.is_hidden_from_some().then_some(&seen_by));
         Ok(true)
     }
 }

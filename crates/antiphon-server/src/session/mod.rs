@@ -10,8 +10,12 @@ pub(crate) use results::{InSession, SessionResult, downgrade_refusal, not_answer
 pub(crate) use sessions::Sessions;
 
 use crate::{
-    identity::account::Account, options::limits::Limits, outbox::Outbox, quota::QuotaPermit,
-    read::read_object, subscribe::SubscriptionHandle,
+    identity::{account::Account, caller_info::CallerInfo},
+    options::limits::Limits,
+    outbox::Outbox,
+    quota::QuotaPermit,
+    read::read_object,
+    subscribe::SubscriptionHandle,
 };
 use antiphon_seal::{CallId, Digest, EntropyError};
 use antiphon_store::TaskKey;
@@ -130,6 +134,13 @@ impl Session {
     /// Returns the key of the question that was sent as this request, and has no answer yet.
     pub(crate) fn key_of(&self, id: u64) -> Option<String> {
         self.state().pending.get(&id).map(|pending| pending.key.clone())
+    }
+
+    /// Notes that this caller has read a list: later changes are those of its lists.
+    pub(crate) fn listed_for(&self, caller: &CallerInfo) {
+        if let Some(subscription) = &self.0.subscription {
+            subscription.set_caller(caller.clone());
+        }
     }
 
     /// Returns a key that no other session has.

@@ -37,7 +37,10 @@
 //! itself does the rest, on every transport.
 
 use crate::{
-    request::receive::Request,
+    request::{
+        param_headers::{check_params, invalid_characters, mismatch, twice},
+        receive::Request,
+    },
     serve::http::{
         HttpOptions,
         fields::{
@@ -48,14 +51,13 @@ use crate::{
     },
 };
 use antiphon_wire::{
-    ErrorCode, ErrorObject, Notification, ProtocolVersion,
+    ErrorObject, Notification, ProtocolVersion,
     header::{self, params::ParamHeaders},
     method::SUBSCRIPTIONS_LISTEN,
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header as name, request::Parts, uri::Authority,
 };
-use serde_json::{Value, value::RawValue};
 use std::borrow::Cow;
 
 fn refused(status: StatusCode, text: impl Into<String>) -> Rejection {
@@ -257,8 +259,8 @@ pub(crate) fn check_agreement<'a>(
         return Err(differs("Mcp-Name", "params.name, params.uri or params.taskId"));
     }
     match param_headers(&named) {
-        Some(params) if !params.is_empty() => check_params(params, request.params.arguments, headers),
-        _ => Ok(()),
+        Some(params) => check_params(params, request.params.arguments, headers),
+        None => Ok(()),
     }
 }
 
@@ -273,30 +275,6 @@ pub(crate) fn check_notification(
         Some(named) if named != notification.method => Err(differs("Mcp-Method", "method")),
         _ => Ok(()),
     }
-}
-
-/// > Any server that processes the message body **MUST** validate that encoded header values, after decoding if
-/// > Base64-encoded, match the corresponding values in the request body.
-fn check_params(
-    params: &ParamHeaders,
-    arguments: Option<&RawValue>,
-    headers: &HeaderMap,
-) -> Result<(), ErrorObject> {
-    // The text was parsed before, so this cannot fail.
-    let arguments = arguments.and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or(Value::Null);
-    for param in params.iter() {
-        let header = param.header_name();
-        let mut values = headers.get_all(&header).iter();
-        let value = match (values.next(), values.next()) {
-            (None, _) => None,
-            (Some(value), None) => Some(value.to_str().map_err(|_| invalid_characters(&header))?),
-            (Some(_), Some(_)) => return Err(twice(&header)),
-        };
-        param
-            .check(&arguments, value)
-            .map_err(|fault| ErrorObject::new(ErrorCode::HEADER_MISMATCH, fault.to_string()))?;
-    }
-    Ok(())
 }
 
 /// Returns the legacy version that the headers name, if they name one. In a session it must be the version of the session.
@@ -340,20 +318,8 @@ fn single<'a>(field: Field<'a>, header: &HeaderName) -> Result<&'a str, ErrorObj
     }
 }
 
-fn invalid_characters(header: &str) -> ErrorObject {
-    mismatch(format!("{header} holds invalid characters"))
-}
-
-fn twice(header: &str) -> ErrorObject {
-    mismatch(format!("{header} occurs twice"))
-}
-
 fn differs(header: &str, member: &str) -> ErrorObject {
     mismatch(format!("{header} does not agree with {member}"))
-}
-
-fn mismatch(text: impl std::fmt::Display) -> ErrorObject {
-    ErrorObject::new(ErrorCode::HEADER_MISMATCH, format!("Header mismatch: {text}"))
 }
 
 /// Returns the media type without its parameters.

@@ -1,6 +1,7 @@
 //! The worst case of the defaults, as docs/limits.md states it.
 
 use crate::{
+    identity::caller_info::CLIENT,
     options::limits::{CLIENT_INFO, Limits},
     outbox::MAX_ALL_BYTES,
     quota::UNCOUNTED,
@@ -33,6 +34,7 @@ fn parts() -> Vec<(&'static str, usize)> {
         ("heads of requests in sessions", limits.session_handlers * 32 * KIB),
         ("records of calls in sessions", limits.session_handlers * limits.engine.state),
         ("clients of sessions", limits.sessions * CLIENT_INFO),
+        ("clients of subscriptions", limits.subscriptions * CLIENT),
         ("events of sessions", http.sessions.limits.all_bytes),
         ("messages before replies", MAX_ALL_BYTES),
         // In the subscription, in the registry, and in a notification.

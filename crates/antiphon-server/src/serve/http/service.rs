@@ -229,7 +229,8 @@ impl<S: MessageService> HttpService<S> {
             Err(refused) => return HttpReply::Rejection(Rejection { unread, ..refused }),
         };
         // A request of HTTP/2 has a place among all of them; now its caller is known.
-        if let Some(place) = parts.extensions.get::<Arc<StreamPlace>>()
+        // The stream itself holds the place; what keeps extensions for longer must not.
+        if let Some(place) = parts.extensions.remove::<Arc<StreamPlace>>()
             && !place.assign(budget.account(&authorized.caller(parts)))
         {
             return HttpReply::Rejection(too_many_streams(unread));
