@@ -9,7 +9,7 @@ use crate::{
     },
     options::{TaskMode, seconds},
     receipt::ReceiptRequest,
-    request::{LegRequest, RequestData, admit::Admitted, carrier::may_promote, receive::Request},
+    request::{RequestData, admit::Admitted, carrier::may_promote, receive::Request},
     runtime::Runtime,
     trace::TraceContext,
 };
