@@ -4,13 +4,13 @@ use super::refusal::Refusal;
 
 impl Refusal {
     /// The labels: `data.reason` where the error has one.
-    pub(crate) const LABELS: [&str; 22] = [
+    pub(crate) const LABELS: [&str; 23] = [
         "params",
         "not_found",
         "invalid_request_state",
         "limit",
         "capability",
-        "task_extension",
+        "extension",
         "task_form",
         "insufficient_scope",
         "not_approver",
@@ -27,6 +27,7 @@ impl Refusal {
         "no_claim",
         "error",
         "internal",
+        "timeout",
     ];
 
     /// Returns the place of this refusal's label.
@@ -37,7 +38,7 @@ impl Refusal {
             Self::State => 2,
             Self::Limit { .. } => 3,
             Self::Capability { .. } => 4,
-            Self::TaskExtension => 5,
+            Self::Extension { .. } => 5,
             Self::TaskOnly { .. } | Self::TaskForbidden { .. } => 6,
             Self::Scope { .. } => 7,
             Self::NotApprover => 8,
@@ -55,6 +56,7 @@ impl Refusal {
             // Errors of handlers, and errors that were sent before.
             Self::UrlsFirst(_) | Self::UserFacing(_) | Self::Again(_) => 20,
             Self::Internal => 21,
+            Self::OutOfTime { .. } => 22,
             Self::AfterSteps { refusal, .. } => refusal.label(),
         }
     }
@@ -77,6 +79,7 @@ mod tests {
             Refusal::Store,
             Refusal::NoClaim,
             Refusal::RecordLost,
+            Refusal::OutOfTime { limit: std::time::Duration::ZERO },
             Refusal::OutcomeUnknown { step: None },
             Refusal::InFlight { retry_after: std::time::Duration::ZERO },
             Refusal::Scope { needed: Vec::new() },
