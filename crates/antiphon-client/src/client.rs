@@ -153,6 +153,11 @@ impl Client {
         self.core().known().version.clone()
     }
 
+    /// Returns the types of the layers around each request, from the outermost on: those of `ClientBuilder::layer`.
+    pub fn layers(&self) -> &[&'static str] {
+        self.connection().layers.as_ref().map_or(&[], |layers| &layers.names)
+    }
+
     /// The era of the server; none until its first answer.
     pub fn era(&self) -> Option<Era> {
         self.connection().era()

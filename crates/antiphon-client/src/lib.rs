@@ -110,6 +110,7 @@ mod builder;
 mod cache;
 mod call;
 mod client;
+mod layer;
 mod lists;
 mod request;
 mod session;
@@ -136,6 +137,10 @@ pub use call::{
     task_handle::{TaskForm, TaskHandle},
 };
 pub use client::Client;
+pub use layer::{
+    RequestService,
+    request::{Reply, ReplyKind, Request},
+};
 pub use request::{
     deadline::CancelToken,
     events::{EventContext, LogEvent, OnProgress, ProgressEvent},

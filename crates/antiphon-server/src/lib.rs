@@ -70,8 +70,8 @@ pub use layer::{
 };
 #[cfg(feature = "layers")]
 pub use layer::{
-    audit::{AuditLog, Audited},
-    limits::{Cached, LimitedTools, RateLimit, RateLimited, ResultCache, ToolConcurrency},
+    audit::AuditLog,
+    limits::{RateLimit, ResultCache, ToolConcurrency},
 };
 pub use metrics::Metrics;
 pub use offer::{

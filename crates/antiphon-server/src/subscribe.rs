@@ -10,7 +10,7 @@ use crate::{
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
 use antiphon_wire::lock::Lock;
-use futures_util::task::AtomicWaker;
+use futures_util::{future::BoxFuture, task::AtomicWaker};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
@@ -20,6 +20,29 @@ use std::{
     },
     task::{Context, Poll},
 };
+
+/// The rule by which notifications to one subscriber are sent: the layers of the server, if it has any.
+#[derive(Default)]
+pub(crate) struct NotificationFilter(Option<Box<Permits>>);
+
+/// Returns whether a notification of this method, about this resource, task or URL, may be sent.
+type Permits = dyn Fn(&str, Option<&str>) -> BoxFuture<'static, bool> + Send + Sync;
+
+impl NotificationFilter {
+    pub(crate) fn new(
+        permits: impl Fn(&str, Option<&str>) -> BoxFuture<'static, bool> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Box::new(permits)))
+    }
+
+    /// Returns whether a notification may be sent.
+    pub(crate) async fn permits(&self, method: &str, target: Option<&str>) -> bool {
+        match &self.0 {
+            None => true,
+            Some(permits) => permits(method, target).await,
+        }
+    }
+}
 
 /// A list of a server that may change: [`Server::list_changed`](crate::Server::list_changed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,6 +24,12 @@ pub mod calls {
     pub use antiphon_client::{ArgumentsError, CallKind, RequestFault, ServerIdentity};
 }
 
+/// Layers: what tower layers around every request receive and return.
+pub mod layers {
+    #[doc(inline)]
+    pub use antiphon_client::{Reply, ReplyKind, Request, RequestService};
+}
+
 /// Tasks: calls that continue at the server.
 pub mod tasks {
     #[doc(inline)]

@@ -61,9 +61,7 @@ pub mod receipts {
 pub mod layers {
     #[cfg(feature = "layers")]
     #[doc(inline)]
-    pub use antiphon_server::{
-        AuditLog, Audited, Cached, LimitedTools, RateLimit, RateLimited, ResultCache, ToolConcurrency,
-    };
+    pub use antiphon_server::{AuditLog, RateLimit, ResultCache, ToolConcurrency};
     #[doc(inline)]
     pub use antiphon_server::{Call, CallReply, CallService, Outcome, Refused, RequestInfo};
 }

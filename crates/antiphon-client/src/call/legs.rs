@@ -65,6 +65,7 @@ impl Legs<'_> {
             draft: false,
             carries: with.answers.is_some() || with.state.is_some(),
             quiet: false,
+            added: None,
         };
         let write = |id: &RequestId, meta| write_leg(call, with, None, id, meta);
         let leg = match call.kind() {

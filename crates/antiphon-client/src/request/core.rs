@@ -146,6 +146,24 @@ impl Core {
     }
 }
 
+/// What layers add to a request.
+#[derive(Clone, Default)]
+pub(crate) struct Added {
+    pub(crate) meta: Meta,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Added {
+    /// Adds the members of the layers to the `_meta` of a request. Those of the protocol stay.
+    pub(crate) fn add_to(&self, meta: &mut Meta) {
+        for (name, value) in &self.meta.0 {
+            if !meta.0.contains_key(name) {
+                meta.0.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
 /// A request without its id, version and `_meta`.
 pub(crate) struct RequestSpec<'a> {
     pub(crate) method: &'static str,
@@ -171,9 +189,21 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) carries: bool,
     /// `true` if the request asks for neither progress nor log messages.
     pub(crate) quiet: bool,
+    /// What layers add to the request.
+    pub(crate) added: Option<&'a Added>,
 }
 
 impl RequestSpec<'_> {
+    /// The same request, with what layers have added.
+    pub(crate) fn with_added<'a>(&'a self, added: &'a Added) -> RequestSpec<'a> {
+        RequestSpec { added: Some(added), headers: self.headers.clone(), ..*self }
+    }
+
+    /// The headers that layers have added.
+    pub(crate) fn added_headers(&self) -> impl Iterator<Item = (String, String)> {
+        self.added.into_iter().flat_map(|added| added.headers.iter().cloned())
+    }
+
     /// The request, without headers.
     pub(crate) fn request(
         &self,
@@ -205,6 +235,7 @@ impl RequestSpec<'_> {
             draft: false,
             carries: false,
             quiet: false,
+            added: None,
         }
     }
 }

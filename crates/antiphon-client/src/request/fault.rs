@@ -78,6 +78,8 @@ pub enum RequestFault {
     /// The pending call is for a modern server, but the server supports legacy versions only, and their sessions have no pending
     /// calls: nothing was sent.
     PendingOnSession,
+    /// A layer of the client refused the request, or failed. The request was sent only if the layer sent it.
+    Layer(Box<dyn StdError + Send + Sync>),
     /// The request cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
@@ -264,6 +266,7 @@ impl fmt::Display for RequestFault {
                  it again",
             ),
             Self::Ask(fault) => fault.fmt(f),
+            Self::Layer(_) => f.write_str("a layer of this client refused the request"),
             Self::Unwritable(_) => f.write_str("the request cannot be written as JSON"),
         }
     }
@@ -274,6 +277,7 @@ impl StdError for RequestFault {
         match self {
             // The text of the error is part of this one.
             Self::Transport(error) => error.source(),
+            Self::Layer(source) => Some(&**source),
             Self::Unwritable(source) => Some(source),
             Self::Ask(fault) => fault.source(),
             _ => None,

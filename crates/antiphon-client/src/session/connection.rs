@@ -1,6 +1,7 @@
 //! The connection of a client to its server, and the state of the server's era.
 
 use crate::{
+    layer::Layers,
     request::{
         core::{BodyWriter, Core, RequestSpec, note_leg},
         deadline::RequestDeadline,
@@ -19,6 +20,8 @@ pub(crate) struct Connection {
     pub(crate) core: Arc<Core>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) mode: Mode,
+    /// The layers around every request, if there are any.
+    pub(crate) layers: Option<Layers>,
     /// Held while the era is detected, or a session is opened.
     pub(crate) negotiating: tokio::sync::Mutex<()>,
     /// The tasks that wait for their changes.
@@ -37,11 +40,16 @@ pub(crate) enum EraState {
 }
 
 impl Connection {
-    pub(crate) fn new(core: Arc<Core>, transport: Arc<dyn Transport>, mode: Mode) -> Self {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        transport: Arc<dyn Transport>,
+        mode: Mode,
+        layers: Option<Layers>,
+    ) -> Self {
         let detects = mode.detects(transport.sessions().is_some());
         let state = Mutex::new(if detects { EraState::Unknown } else { EraState::Modern });
         let (negotiating, task_watches) = (tokio::sync::Mutex::default(), TaskWatches::default());
-        Self { core, transport, mode, negotiating, task_watches, state }
+        Self { core, transport, mode, layers, negotiating, task_watches, state }
     }
 
     pub(crate) fn era_state(&self) -> EraState {
@@ -130,8 +138,12 @@ impl Connection {
         }
         otel::inject(&mut meta);
         note_leg(spec, &id);
+        if let Some(added) = spec.added {
+            added.add_to(&mut meta);
+        }
         let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
-        let request = OutgoingRequest { headers: spec.headers.clone(), ..spec.request(id, version, body) };
+        let headers = spec.added_headers().chain(spec.headers.iter().cloned()).collect();
+        let request = OutgoingRequest { headers, ..spec.request(id, version, body) };
         let mut on_notification = |notification| sink.on_notification(notification);
         // Dropping the exchange cancels the request.
         let reply = deadline.within(self.transport.exchange(request, &mut on_notification)).await;

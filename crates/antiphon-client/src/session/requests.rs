@@ -2,6 +2,10 @@
 
 use crate::{
     asks::{callbacks::AskFault, questions::Origin},
+    layer::{
+        Layers,
+        request::{Reply, Request},
+    },
     request::{
         core::{BodyWriter, RequestSpec, note_leg},
         deadline::RequestDeadline,
@@ -31,6 +35,30 @@ impl Connection {
     /// Sends a request and returns its result. Sends it once more if the server names another version that is supported
     /// here.
     pub(crate) async fn request(
+        &self,
+        spec: &RequestSpec<'_>,
+        write: &BodyWriter<'_>,
+    ) -> Result<Box<RawValue>, RequestFault> {
+        match &self.layers {
+            None => self.request_unlayered(spec, write).await,
+            Some(layers) => Box::pin(self.request_layered(layers, spec, write)).await,
+        }
+    }
+
+    async fn request_layered(
+        &self,
+        layers: &Layers,
+        spec: &RequestSpec<'_>,
+        write: &BodyWriter<'_>,
+    ) -> Result<Box<RawValue>, RequestFault> {
+        let request = |server| Request::new(spec, self.core.identity(), server);
+        let send = |request: Request| async move {
+            self.request_unlayered(&spec.with_added(&request.added), write).await.map(Reply::of)
+        };
+        layers.run(request, send).await.map(Reply::into_result)
+    }
+
+    async fn request_unlayered(
         &self,
         spec: &RequestSpec<'_>,
         write: &BodyWriter<'_>,
@@ -140,8 +168,12 @@ impl Shared {
         sink.request_progress(&id, &mut meta);
         otel::inject(&mut meta);
         note_leg(spec, &id);
+        if let Some(added) = spec.added {
+            added.add_to(&mut meta);
+        }
         let body = write(&id, meta).map_err(RequestFault::Unwritable)?;
-        let request = spec.request(id, self.version.clone(), body);
+        let headers = spec.added_headers().collect();
+        let request = OutgoingRequest { headers, ..spec.request(id, self.version.clone(), body) };
         let work = self.under_way(request, spec, &mut sink, &deadline);
         deadline.within(work).await.map_err(RequestFault::Timeout)?
     }

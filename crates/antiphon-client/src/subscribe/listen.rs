@@ -2,19 +2,30 @@
 
 use crate::{
     cache::ListKind,
-    request::fault::RequestFault,
-    session::{connection::Connection, legacy::Session, shared::Listener},
+    layer::{
+        Layers,
+        request::{Reply, Request},
+    },
+    request::{
+        core::{Added, RequestSpec},
+        fault::RequestFault,
+    },
+    session::{
+        connection::{Connection, EraState},
+        legacy::Session,
+        shared::Listener,
+    },
     subscribe::inbox::{Change, SharedInbox},
     transport::{
         IncomingNotification, OutgoingRequest, ServerReply, TransportError, TransportErrorKind::Closed,
     },
 };
 use antiphon_wire::{
-    AcknowledgedParams, ListenParams, Meta, RequestId, ServerCapabilities, SubscribeParams,
+    AcknowledgedParams, ErrorCode, ListenParams, Meta, RequestId, ServerCapabilities, SubscribeParams,
     SubscriptionFilter, escaped, method, write_request,
 };
 use serde_json::value::to_raw_value;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::Notify;
 
 /// Puts the changes of a session into the inbox.
@@ -54,8 +65,54 @@ impl Drop for ResourceSubscriptions {
     }
 }
 
+/// Subscribes in the way of the server's era.
+pub(crate) async fn open(
+    connection: &Connection,
+    id: RequestId,
+    inbox: &SharedInbox,
+    added: Option<&Added>,
+) -> Result<ServerReply, RequestFault> {
+    let state = if connection.is_modern() { EraState::Modern } else { connection.settle().await? };
+    match state {
+        EraState::Legacy(session) => on_session(session, id, inbox.clone()).await,
+        _ => modern(connection, id, inbox, added).await,
+    }
+}
+
+/// Subscribes inside of the client's layers. Each sending has an id of its own.
+pub(crate) async fn layered(
+    connection: &Connection,
+    layers: &Layers,
+    inbox: &SharedInbox,
+) -> Result<ServerReply, RequestFault> {
+    let core = &connection.core;
+    let spec = RequestSpec::single(method::SUBSCRIPTIONS_LISTEN, core.bounds.leg_timeout);
+    let other_version = &Mutex::new(None);
+    let request = |server| Request::new(&spec, core.identity(), server);
+    let send = |request: Request| async move {
+        let id = core.next_id();
+        inbox.lock().reopen(id.clone());
+        let reply = open(connection, id, inbox, Some(&request.added)).await?;
+        reply.map(Reply::of).map_err(|error| {
+            if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION {
+                *other_version.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+            }
+            RequestFault::server(error, core.handlers.declared)
+        })
+    };
+    match layers.run(request, send).await {
+        Ok(reply) => Ok(Ok(reply.into_result())),
+        // The subscription begins again with a version of the server's.
+        Err(fault @ RequestFault::Version { .. }) => {
+            let error = other_version.lock().unwrap_or_else(PoisonError::into_inner).take();
+            error.map(Err).ok_or(fault)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
 /// Subscribes, and waits as long as the session lasts. Always ends with an error.
-pub(crate) async fn on_session(
+async fn on_session(
     session: Arc<Session>,
     id: RequestId,
     inbox: SharedInbox,
@@ -138,17 +195,23 @@ fn offers(can: &ServerCapabilities, name: &str, what: &str) -> bool {
 
 /// Sends the request that is answered when the subscription ends. Dropping it cancels the subscription: closes the stream, or
 /// sends `notifications/cancelled`.
-pub(crate) async fn modern(
+async fn modern(
     connection: &Connection,
     id: RequestId,
     inbox: &SharedInbox,
+    added: Option<&Added>,
 ) -> Result<ServerReply, RequestFault> {
     let core = &connection.core;
     let version = core.known().version.clone();
-    let meta = Meta::for_request(&version, Some(&core.info), &core.capabilities);
+    let mut meta = Meta::for_request(&version, Some(&core.info), &core.capabilities);
+    if let Some(added) = added {
+        added.add_to(&mut meta);
+    }
     let params = ListenParams::new(inbox.lock().filter().clone(), meta);
     let body = write_request(&id, method::SUBSCRIPTIONS_LISTEN, &params).map_err(RequestFault::Unwritable)?;
-    let request = OutgoingRequest::new(id, method::SUBSCRIPTIONS_LISTEN, version, body);
+    let headers = added.map(|added| added.headers.clone()).unwrap_or_default();
+    let request =
+        OutgoingRequest { headers, ..OutgoingRequest::new(id, method::SUBSCRIPTIONS_LISTEN, version, body) };
     let mut on_notification = |notification| {
         if let Some(change) = inbox.lock().take(&notification) {
             forget(connection, &change);

@@ -19,7 +19,7 @@ use crate::{
         core::random,
         fault::{RequestFault, common_version, supported},
     },
-    session::connection::{Connection, EraState},
+    session::connection::Connection,
     transport::{ServerReply, TransportErrorKind as Kind},
 };
 use antiphon_wire::{
@@ -213,10 +213,9 @@ impl Subscription {
         let (tools, inbox) = (Arc::clone(&self.tools), self.inbox.clone());
         let exchange = Box::pin(async move {
             let connection = &tools.lists.connection;
-            let state = if connection.is_modern() { EraState::Modern } else { connection.settle().await? };
-            match state {
-                EraState::Legacy(session) => listen::on_session(session, id, inbox).await,
-                _ => listen::modern(connection, id, &inbox).await,
+            match &connection.layers {
+                None => listen::open(connection, id, &inbox, None).await,
+                Some(layers) => listen::layered(connection, layers, &inbox).await,
             }
         });
         State::Open(OpenRequest {

@@ -69,13 +69,13 @@ async fn run_admitted<T: Send + 'static>(
     start: impl Fn(Ctx) -> Result<HandlerFuture<T>, String>,
     end: impl FnOnce(CallEnd<T>) -> Result<T, Refusal>,
 ) -> Result<UnsentReply<T>, Refusal> {
-    let (request, name) = (admitted.leg().request, admitted.leg().target);
+    let request = admitted.leg().request;
     match check(admitted)? {
         Checked::Run => {}
         Checked::Complete(result) => return Ok(CallReply::Complete(result).into()),
         Checked::Task => {
             admitted.require(admitted.leg().settings.needs)?;
-            let created = rare(task::start(server, request, name, admitted.principal())).await?;
+            let created = rare(task::start(server, admitted.leg(), admitted.principal())).await?;
             return Ok(CallReply::Task(created).into());
         }
     }
@@ -123,7 +123,7 @@ async fn promote<T>(
     claim: Option<Arc<ClaimedLeg>>,
 ) -> Result<UnsentReply<T>, Refusal> {
     let (request, name) = (admitted.leg().request, admitted.leg().target);
-    let task = match task::promoted(server, request, name, admitted.principal(), &promoted) {
+    let task = match task::promoted(server, admitted.leg(), admitted.principal(), &promoted) {
         Ok(task) => task,
         // The cause is in the log.
         Err(_) => return Ok(UnsentReply { reply: Ok(CallReply::InputRequired(promoted.round)), claim }),

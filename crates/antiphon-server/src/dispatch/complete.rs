@@ -10,11 +10,12 @@ use crate::{
         offers::Offers,
         resource::ResourceTemplate,
     },
-    request::{carrier::HandlerPlace, receive::Request},
+    request::{RequestData, carrier::HandlerPlace, receive::Request},
     runtime::{CAUSE, Runtime},
+    trace::TraceContext,
 };
-use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped};
-use std::sync::Arc;
+use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped, method};
+use std::{borrow::Cow, sync::Arc};
 
 /// Answers `completion/complete`.
 pub(crate) async fn complete(
@@ -42,6 +43,8 @@ pub(crate) async fn complete(
         value: params.argument.value,
         known: params.context.and_then(|context| context.arguments).unwrap_or_default(),
         principal,
+        request: Arc::new(RequestData::new(Cow::Borrowed(method::COMPLETION_COMPLETE), request, caller)),
+        trace: TraceContext::of(request.params.meta),
     };
     let suggestions = tokio::time::timeout(server.limits.handler_timeout, completer(completing)).await;
     let suggestions = suggestions.map_err(|_elapsed| {

@@ -9,7 +9,10 @@ use crate::{
     reply::{ReplyMessage, ServerInfo},
     request::receive::Request,
     runtime::Runtime,
-    subscribe::{Change, ListFlags, ListKind, SubscriptionHandle, WatchList, limit_exceeded, total_length},
+    subscribe::{
+        Change, ListFlags, ListKind, NotificationFilter, SubscriptionHandle, WatchList, limit_exceeded,
+        total_length,
+    },
     task::TaskWatch,
 };
 use antiphon_wire::{
@@ -43,6 +46,7 @@ pub(crate) struct Subscription {
     handle: Option<SubscriptionHandle>,
     sender: NotificationSender,
     tasks: Option<TaskWatch>,
+    pub(crate) filter: NotificationFilter,
 }
 
 /// Opens a subscription and acknowledges it.
@@ -90,14 +94,19 @@ pub(crate) async fn open(
         method::SUBSCRIPTIONS_ACKNOWLEDGED,
         &AcknowledgedParams::new(&sender.id, accepted.filter),
     );
-    Ok(Subscription { handle: Some(handle).filter(|_| is_honoured), sender, tasks })
+    Ok(Subscription {
+        handle: Some(handle).filter(|_| is_honoured),
+        sender,
+        tasks,
+        filter: NotificationFilter::default(),
+    })
 }
 
 impl Subscription {
     /// Waits until the server ends the subscription, and returns the response. A subscription that can report nothing ends at
     /// once, behind its acknowledgement. The client ends a subscription by dropping this future.
     pub(crate) async fn ended(self, server_info: &ServerInfo) -> ReplyMessage {
-        let Self { handle, sender, mut tasks } = self;
+        let Self { handle, sender, mut tasks, filter } = self;
         // The task that was sent last, until the client has read it: its text is the only one in memory.
         let mut unread = None;
         while let Some(handle) = &handle {
@@ -114,6 +123,10 @@ impl Subscription {
                 biased;
                 change = poll_fn(|cx| handle.poll_change(cx)) => change,
                 (number, task) = next_task => {
+                    if !filter.permits(method::TASKS_NOTIFICATION, Some(task.id())).await {
+                        tasks.iter_mut().for_each(TaskWatch::was_read);
+                        continue;
+                    }
                     // > Each notification carries a complete `DetailedTask` for the current status
                     let task = task.with_meta(Meta::for_subscription(&sender.id));
                     let key = FIRST_TASK + number;
@@ -124,11 +137,17 @@ impl Subscription {
             };
             match change {
                 Change::ListChanged(kind) => {
+                    if !filter.permits(notification_of(kind), None).await {
+                        continue;
+                    }
                     let key = FIRST_LIST + kind as u32;
                     sender.send(key, notification_of(kind), &ListChangedParams::new(&sender.id));
                 }
                 Change::ResourceUpdated(index) => {
                     let Some(uri) = handle.uri(index) else { continue };
+                    if !filter.permits(method::RESOURCES_UPDATED, Some(&uri)).await {
+                        continue;
+                    }
                     let params = ResourceUpdatedParams::new(&sender.id, uri);
                     sender.send(FIRST_RESOURCE + index, method::RESOURCES_UPDATED, &params);
                 }

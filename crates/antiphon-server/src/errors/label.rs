@@ -79,6 +79,7 @@ mod tests {
             Refusal::Store,
             Refusal::NoClaim,
             Refusal::RecordLost,
+            Refusal::OutOfTime { limit: std::time::Duration::ZERO },
             Refusal::OutcomeUnknown { step: None },
             Refusal::InFlight { retry_after: std::time::Duration::ZERO },
             Refusal::OutOfTime { limit: std::time::Duration::ZERO },

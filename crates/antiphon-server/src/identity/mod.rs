@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod caller_info;
+pub(crate) mod kept;
 
 use crate::{outbox::Outbox, task_registry::leg::TaskLeg};
 use antiphon_seal::Principal;
@@ -100,7 +101,8 @@ impl<'a> Caller<'a> {
 
     /// Returns the caller of a leg of a task: the one who created the task.
     pub(crate) fn of_task(task: &'a Arc<TaskLeg>) -> Self {
-        Self { task: Some(task), ..Self::default() }
+        let added = task.kept.as_ref();
+        Self { task: Some(task), extensions: added.map(|added| &**added), added, ..Self::default() }
     }
 
     /// Returns the same caller, with an outbox for the messages before the reply.

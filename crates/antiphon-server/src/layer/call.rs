@@ -18,7 +18,8 @@ use serde_json::{
 use std::{borrow::Cow, collections::HashMap, error::Error as StdError, fmt, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 
-/// One request on its way to the server, as a layer sees it: of any method, in both eras, and each leg of a task.
+/// One request on its way to the server, as a layer sees it: of any method, in both eras, and each leg of a task. Or a notification on its
+/// way to a subscriber: its [`method`](Self::method) begins with `notifications/`, and its principal is the subscriber.
 ///
 /// A layer may add [extensions](Self::extensions_mut), which the handler receives by
 /// [`RequestInfo::extension`](crate::RequestInfo::extension), and may change the [`_meta`](Self::meta_mut) that it reads.
@@ -85,7 +86,7 @@ impl Call {
         &self.method
     }
 
-    /// Returns the name of the tool or prompt, the URI of the resource, or the id of the task; `None` for other methods.
+    /// Returns the name of the tool or prompt, the URI of the resource, the id of the task, or that of the finished URL; `None` for other methods.
     pub fn target(&self) -> Option<&str> {
         self.target.as_deref()
     }
@@ -212,6 +213,8 @@ pub(crate) enum Written {
     Early(Box<EarlyResult>),
     /// A layer answered with the text of an earlier result for the same version.
     Again { result: Box<RawValue>, kind: Outcome },
+    /// The notification is sent.
+    Notified,
 }
 
 /// The result with which a layer answers in the place of the server.
@@ -236,6 +239,8 @@ pub enum Outcome {
     Task,
     /// A subscription is open.
     Subscribed,
+    /// A notification is on its way to the client.
+    Notified,
 }
 
 impl CallReply {
@@ -269,17 +274,18 @@ impl CallReply {
     pub fn outcome(&self) -> Outcome {
         match &self.0 {
             Written::Served { kind, .. } | Written::Again { kind, .. } => *kind,
+            Written::Notified => Outcome::Notified,
             Written::Early(early) => Outcome::Complete {
                 is_error: matches!(&**early, EarlyResult::Tool(result) if result.is_error == Some(true)),
             },
         }
     }
 
-    /// Returns the result as JSON text; `None` for a subscription.
+    /// Returns the result as JSON text; `None` for a subscription or a notification.
     pub fn result(&self) -> Option<Box<RawValue>> {
         match &self.0 {
             Written::Served { served: Served::Body(body), .. } => result_of(body).ok(),
-            Written::Served { served: Served::Open(_), .. } => None,
+            Written::Served { served: Served::Open(_), .. } | Written::Notified => None,
             Written::Again { result, .. } => Some(result.clone()),
             Written::Early(early) => match &**early {
                 EarlyResult::Tool(result) => to_raw_value(result),
@@ -288,6 +294,11 @@ impl CallReply {
             }
             .ok(),
         }
+    }
+
+    /// Returns the reply for a notification that may be sent.
+    pub(crate) fn notified() -> Self {
+        Self(Written::Notified)
     }
 
     /// Returns the reply of the server.

@@ -8,7 +8,6 @@ use crate::{
     },
 };
 use antiphon_wire::lock::Lock;
-use futures_util::future::BoxFuture;
 use governor::{
     DefaultKeyedRateLimiter, Quota,
     clock::{Clock as _, DefaultClock},
@@ -20,7 +19,6 @@ use std::{
     fmt,
     num::NonZeroUsize,
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{sync::Semaphore, time::Instant};
@@ -84,34 +82,17 @@ impl RateLimit {
 const CALLERS: usize = 10_000;
 
 impl Layer<CallService> for RateLimit {
-    type Service = RateLimited;
+    type Service = CallService;
 
-    fn layer(&self, inner: CallService) -> RateLimited {
-        RateLimited { limit: self.clone(), inner }
-    }
-}
-
-/// The service of [`RateLimit`].
-#[derive(Clone, Debug)]
-pub struct RateLimited {
-    limit: RateLimit,
-    inner: CallService,
-}
-
-impl Service<Call> for RateLimited {
-    type Response = CallReply;
-    type Error = Refused;
-    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, call: Call) -> Self::Future {
-        match self.limit.check(&call) {
-            Ok(()) => self.inner.call(call),
-            Err(refused) => Box::pin(std::future::ready(Err(refused))),
-        }
+    fn layer(&self, inner: CallService) -> CallService {
+        let limit = self.clone();
+        inner.inside_of(move |call, mut inner| {
+            let checked = limit.check(&call);
+            async move {
+                checked?;
+                inner.call(call).await
+            }
+        })
     }
 }
 
@@ -146,43 +127,25 @@ impl ToolConcurrency {
 }
 
 impl Layer<CallService> for ToolConcurrency {
-    type Service = LimitedTools;
+    type Service = CallService;
 
-    fn layer(&self, inner: CallService) -> LimitedTools {
-        LimitedTools { limits: self.clone(), inner }
-    }
-}
-
-/// The service of [`ToolConcurrency`].
-#[derive(Clone, Debug)]
-pub struct LimitedTools {
-    limits: ToolConcurrency,
-    inner: CallService,
-}
-
-impl Service<Call> for LimitedTools {
-    type Response = CallReply;
-    type Error = Refused;
-    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, call: Call) -> Self::Future {
-        let limit = call.target().and_then(|name| self.limits.0.get(name)).filter(|_| !call.is_of_task());
-        let permit = limit.map(|limit| Arc::clone(limit).try_acquire_owned());
-        let reply = self.inner.call(call);
-        Box::pin(async move {
-            let _permit = permit.transpose().map_err(|_full| Refused::busy(RETRY_AFTER))?;
-            reply.await
+    fn layer(&self, inner: CallService) -> CallService {
+        let limits = Arc::clone(&self.0);
+        inner.inside_of(move |call, mut inner| {
+            let limit = call.target().and_then(|name| limits.get(name)).filter(|_| !call.is_of_task());
+            let permit = limit.map(|limit| Arc::clone(limit).try_acquire_owned());
+            async move {
+                let _permit = permit.transpose().map_err(|_full| Refused::busy(RETRY_AFTER))?;
+                inner.call(call).await
+            }
         })
     }
 }
 
 /// A layer that keeps final results of some tools, prompts and resources, and answers the same caller's same request with them. A
 /// result with `isError`, a question, and a result after a question are not kept. The caller is the principal with the scopes of the token, and
-/// not more: do not name a tool whose result depends on headers, or on values of layers. Two requests with the same arguments in another order are two.
+/// not more: headers, `_meta` and values of layers are not in the key, so do not name a tool whose result depends on them. Two requests with the same
+/// arguments in another order are two.
 ///
 /// ```
 /// use antiphon::server::{Server, layers::ResultCache};
@@ -241,43 +204,25 @@ impl ResultCache {
 }
 
 impl Layer<CallService> for ResultCache {
-    type Service = Cached;
+    type Service = CallService;
 
-    fn layer(&self, inner: CallService) -> Cached {
-        Cached { cache: self.clone(), inner }
-    }
-}
-
-/// The service of [`ResultCache`].
-#[derive(Clone, Debug)]
-pub struct Cached {
-    cache: ResultCache,
-    inner: CallService,
-}
-
-impl Service<Call> for Cached {
-    type Response = CallReply;
-    type Error = Refused;
-    type Future = BoxFuture<'static, Result<CallReply, Refused>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, call: Call) -> Self::Future {
-        let Some((key, time)) = self.cache.key(&call) else { return self.inner.call(call) };
-        if let Some(result) = self.cache.find(&key) {
-            return Box::pin(std::future::ready(Ok(CallReply::again(result))));
-        }
-        let (cache, reply) = (self.cache.clone(), self.inner.call(call));
-        Box::pin(async move {
-            let reply = reply.await?;
-            if reply.outcome() == (Outcome::Complete { is_error: false })
-                && let Some(result) = reply.result()
-            {
-                cache.keep(key, time, result);
+    fn layer(&self, inner: CallService) -> CallService {
+        let cache = self.clone();
+        inner.inside_of(move |call, mut inner| {
+            let (cache, key) = (cache.clone(), cache.key(&call));
+            async move {
+                let Some((key, time)) = key else { return inner.call(call).await };
+                if let Some(result) = cache.find(&key) {
+                    return Ok(CallReply::again(result));
+                }
+                let reply = inner.call(call).await?;
+                if reply.outcome() == (Outcome::Complete { is_error: false })
+                    && let Some(result) = reply.result()
+                {
+                    cache.keep(key, time, result);
+                }
+                Ok(reply)
             }
-            Ok(reply)
         })
     }
 }

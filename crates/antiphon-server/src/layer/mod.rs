@@ -8,6 +8,7 @@ pub(crate) mod audit;
 pub(crate) mod call;
 #[cfg(feature = "layers")]
 pub(crate) mod limits;
+pub(crate) mod notify;
 
 use crate::errors::refusal::Refusal;
 use antiphon_wire::escaped;
@@ -78,6 +79,34 @@ impl Service<Call> for CallService {
     }
 }
 
+impl CallService {
+    /// Returns a service that runs this function with each call, and with this service inside.
+    pub(crate) fn inside_of<F, Fut>(self, run: F) -> Self
+    where
+        F: Fn(Call, Self) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CallReply, Refused>> + Send + 'static,
+    {
+        Self(Some(Arc::new(Around { run, inner: self })))
+    }
+}
+
+/// A function around a service.
+struct Around<F> {
+    run: F,
+    inner: CallService,
+}
+
+impl<F, Fut> AnyService for Around<F>
+where
+    F: Fn(Call, CallService) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<CallReply, Refused>> + Send + 'static,
+{
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<CallReply, BoxError>> {
+        let reply = (self.run)(call, self.inner.clone());
+        Box::pin(async move { reply.await.map_err(Into::into) })
+    }
+}
+
 impl fmt::Debug for CallService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallService").finish_non_exhaustive()
@@ -104,6 +133,7 @@ pub(crate) struct LayerSettings(Vec<(&'static str, Wrap)>);
 
 impl LayerSettings {
     /// Adds a layer inside of the others, with the name of its type.
+    #[cfg(feature = "layers")]
     pub(crate) fn push<S>(
         &mut self,
         name: &'static str,
@@ -113,7 +143,16 @@ impl LayerSettings {
         S::Error: Into<BoxError>,
         S::Future: Send,
     {
-        self.0.push((name, Box::new(|inner| CallService(Some(Arc::new(wrap(inner)))))));
+        self.push_wrap(name, |inner| CallService(Some(Arc::new(wrap(inner)))));
+    }
+
+    /// Adds a layer whose service is one of this crate.
+    pub(crate) fn push_wrap(
+        &mut self,
+        name: &'static str,
+        wrap: impl FnOnce(CallService) -> CallService + Send + Sync + 'static,
+    ) {
+        self.0.push((name, Box::new(wrap)));
     }
 
     /// Builds the services; `None` without layers.

@@ -9,7 +9,7 @@ use crate::{
     reply::ReplyMessage,
     server::Server,
     session::{Session, Shared, State},
-    subscribe::{SubscriptionHandle, WatchList},
+    subscribe::{NotificationFilter, SubscriptionHandle, WatchList},
 };
 use antiphon_seal::Digest;
 use antiphon_wire::{
@@ -70,8 +70,9 @@ impl Server {
             ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
         let info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
         let opened = self.admit_session(caller, &version, info)?;
+        let filter = self.notification_filter(caller, version.as_str());
         let extensions = initialize.capabilities.and_then(extensions_of);
-        let session = self.session(version, &capabilities, Client { info, extensions }, Some(opened));
+        let session = self.session(version, &capabilities, Client { info, extensions }, Some(opened), filter);
         let offers = self.0.offers.load();
         let result = offers.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
@@ -115,7 +116,8 @@ impl Server {
 
     /// Returns a placeholder for a missing session: it can neither ask nor notify.
     pub(crate) fn without_session(&self, version: ProtocolVersion) -> Session {
-        self.session(version, &ClientCapabilities::default(), Client::default(), None)
+        let (client, filter) = (Client::default(), NotificationFilter::default());
+        self.session(version, &ClientCapabilities::default(), client, None, filter)
     }
 
     fn session(
@@ -124,6 +126,7 @@ impl Server {
         capabilities: &ClientCapabilities,
         client: Client<'_>,
         opened: Option<SessionGrants>,
+        filter: NotificationFilter,
     ) -> Session {
         let asks = asks_of(&version, capabilities);
         let (principal, permit, subscription) = match opened {
@@ -145,6 +148,7 @@ impl Server {
             principal,
             subscription,
             state: Lock::new(State { permit, ..State::default() }),
+            filter,
             notifier: AtomicWaker::new(),
         }))
     }

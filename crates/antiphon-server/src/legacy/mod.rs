@@ -21,6 +21,7 @@ mod notifications;
 use crate::{
     errors::refusal::Refusal,
     identity::Caller,
+    layer::call::Served,
     read::read_object,
     reply::ReplyMessage,
     request::receive::{Request, params_or_empty},
@@ -135,9 +136,11 @@ impl Session {
         caller: &Caller<'_>,
     ) -> ReplyMessage {
         let id = request.id.clone();
-        let answered = match self.answer_in_session(server, &request, caller) {
-            Some(answered) => answered,
-            None => self.routed(server, request, caller).await,
+        // What a layer may see goes its way.
+        let passes_layers = server.0.layers.is_some() && self.has_method_of_its_own(&request.method);
+        let answered = match (!passes_layers).then(|| self.answer_in_session(server, &request, caller)) {
+            Some(Some(answered)) => answered,
+            _ => self.routed(server, request, caller).await,
         };
         match answered {
             Ok(body) => ReplyMessage::result(body),
@@ -175,6 +178,31 @@ impl Session {
         Some(done.and_then(|()| {
             write_result(&request.id, &json!({})).map_err(|_fault| ErrorObject::internal().into())
         }))
+    }
+
+    /// Returns whether this method exists in sessions only, and is more than a sign of life. Layers see its requests.
+    pub(crate) fn has_method_of_its_own(&self, method: &str) -> bool {
+        matches!(
+            method,
+            method::LOGGING_SET_LEVEL | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE
+        )
+    }
+
+    /// Answers such a request behind the layers.
+    pub(crate) fn answer_layered(
+        &self,
+        server: &Server,
+        request: &Request<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Served, Refusal> {
+        let (id, method, params) = (request.id.clone(), request.method.clone(), Some(request.text));
+        let answered = self.answer_in_session(server, &antiphon_wire::Request { id, method, params }, caller);
+        match answered {
+            Some(Ok(body)) => Ok(Served::Body(body)),
+            Some(Err(Fault::Error(error))) => Err(Refusal::Again(Box::new(error))),
+            Some(Err(Fault::Refused(refusal))) => Err(refusal),
+            None => Err(Refusal::Internal),
+        }
     }
 
     fn set_level(&self, server: &Server, request: &antiphon_wire::Request<'_>) -> Result<(), ErrorObject> {

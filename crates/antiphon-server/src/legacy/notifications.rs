@@ -127,7 +127,11 @@ impl Session {
                 drop(state);
                 subscription.poll_change(cx).map(SessionEvent::Change)
             });
-            match event.await {
+            let event = event.await;
+            if !self.permits(&event, subscription).await {
+                continue;
+            }
+            match event {
                 SessionEvent::Change(Change::ListChanged(kind)) => {
                     push_notification(
                         outbox,
@@ -145,6 +149,22 @@ impl Session {
                 }
                 SessionEvent::Change(Change::End) => return,
             }
+        }
+    }
+
+    /// Returns whether the layers of the server pass this event on.
+    async fn permits(&self, event: &SessionEvent, subscription: &SubscriptionHandle) -> bool {
+        let filter = &self.0.filter;
+        match event {
+            SessionEvent::Change(Change::ListChanged(kind)) => {
+                filter.permits(notification_of(*kind), None).await
+            }
+            SessionEvent::Change(Change::ResourceUpdated(index)) => {
+                let uri = subscription.uri(*index);
+                filter.permits(method::RESOURCES_UPDATED, uri.as_deref()).await
+            }
+            SessionEvent::UrlFinished(id) => filter.permits(method::ELICITATION_COMPLETE, Some(id)).await,
+            SessionEvent::Change(Change::End) => true,
         }
     }
 

@@ -3,11 +3,13 @@
 use crate::{
     call::handler::Failure,
     errors::{BuildError, Error},
+    request::{RequestData, RequestInfo},
+    trace::TraceContext,
 };
 use antiphon_seal::Principal;
 use antiphon_wire::Completion;
 use futures_util::future::BoxFuture;
-use std::{collections::BTreeMap, fmt, future::Future};
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
 /// The request to a completer: an argument that is being typed.
 #[derive(Clone)]
@@ -16,6 +18,8 @@ pub struct Completing {
     pub(crate) value: String,
     pub(crate) known: BTreeMap<String, String>,
     pub(crate) principal: Option<Principal>,
+    pub(crate) request: Arc<RequestData>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Completing {
@@ -44,6 +48,11 @@ impl Completing {
     /// > Control access to sensitive suggestions
     pub fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Returns the request: headers, peer, `_meta`, and values of layers.
+    pub fn request(&self) -> RequestInfo<'_> {
+        RequestInfo { data: &self.request, trace: self.trace.as_ref() }
     }
 }
 

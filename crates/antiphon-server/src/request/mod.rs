@@ -107,11 +107,12 @@ impl RequestData {
     }
 }
 
-/// The request of this leg, as it arrived: from [`Ctx::request`](crate::Ctx::request).
+/// The request of this leg, as it arrived: from [`Ctx::request`](crate::Ctx::request), or of a completer, from
+/// [`Completing::request`](crate::Completing::request).
 ///
 /// Each leg has a request of its own: another instance may receive it, with other headers, from another network. So what must
 /// not change within a call is recorded in a [`step`](crate::Ctx::step). A leg of a task has no request of a client: neither headers,
-/// nor an address, nor values of layers.
+/// nor an address, nor values of layers, but for those that tasks [keep](crate::ServerBuilder::keep_in_tasks).
 #[derive(Clone, Copy)]
 pub struct RequestInfo<'a> {
     pub(crate) data: &'a RequestData,
@@ -119,7 +120,7 @@ pub struct RequestInfo<'a> {
 }
 
 impl<'a> RequestInfo<'a> {
-    /// Returns the method: `tools/call`, `prompts/get`, `resources/read`, or that of an extension.
+    /// Returns the method: `tools/call`, `prompts/get`, `resources/read`, `completion/complete`, or that of an extension.
     pub fn method(&self) -> &'a str {
         &self.data.method
     }

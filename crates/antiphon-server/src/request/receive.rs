@@ -280,7 +280,9 @@ impl Request<'_> {
     pub(crate) fn target(&self) -> Option<&StringMember<'_>> {
         match &*self.method {
             method::TOOLS_CALL | method::PROMPTS_GET => self.params.name.as_ref(),
-            method::RESOURCES_READ => self.params.uri.as_ref(),
+            method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                self.params.uri.as_ref()
+            }
             method::TASKS_GET
             | method::TASKS_UPDATE
             | method::TASKS_CANCEL

@@ -13,6 +13,7 @@ use crate::{
     identity::{
         Caller, Identity,
         account::{Accounts, require_scopes},
+        kept::KeptValues,
     },
     metrics::Meters,
     options::{
@@ -78,6 +79,8 @@ pub(crate) struct Runtime {
     /// Decides which clients can take a result that holds state only.
     pub(crate) state_only_clients: StateOnlyClients,
     pub(crate) replay: Replay,
+    /// The values of layers that tasks keep.
+    pub(crate) kept: KeptValues,
     /// True if the texts of hidden errors are sent to the client, for development.
     pub(crate) show_errors: bool,
     /// The number of steps of cancelled requests that still run.

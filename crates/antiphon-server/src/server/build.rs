@@ -157,6 +157,7 @@ impl ServerBuilder {
         if self.page_size == Some(0) {
             return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
         }
+        self.kept.check()?;
         self.states.check()?;
         let mut offered = Offered::default();
         for offer in self.offers {
@@ -229,6 +230,7 @@ impl ServerBuilder {
             shed_when: self.shed_when,
             state_only_clients: self.state_only_clients,
             replay: self.replay,
+            kept: self.kept,
             show_errors: self.show_errors,
             detached: watch::Sender::new(0),
             running: AtomicUsize::new(0),
@@ -240,7 +242,7 @@ impl ServerBuilder {
             runtime: Arc::new(runtime(me.clone())),
             info: self.info.clone(),
             offers,
-            layers: self.layers.build(),
+            layers: self.layers.build().map(Arc::new),
             states: self.states,
             modern_only: self.modern_only,
             sessions,

@@ -5,25 +5,25 @@ use crate::{
     errors::refusal::Refusal,
     identity::Caller,
     layer::{
-        CallService, Layers,
+        Layers,
         call::{Call, CallReply, EarlyResult, Refused, Served, Written},
+        notify,
     },
     offer::offers::Offers,
     request::{carrier, peek::call_of, receive::Request},
     runtime::Runtime,
     server::{Server, builder::ServerBuilder},
+    subscribe::NotificationFilter,
 };
 use antiphon_wire::{Meta, meta_keys};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 #[cfg(feature = "layers")]
 use std::error::Error as StdError;
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-};
-#[cfg(feature = "layers")]
-use tower_layer::Layer;
+use std::sync::Arc;
 use tower_service::Service;
+#[cfg(feature = "layers")]
+use {crate::layer::CallService, tower_layer::Layer};
 
 impl Server {
     /// Passes a request through the layers of the server, and answers it inside of them.
@@ -78,6 +78,8 @@ fn with_client(mut meta: Meta, request: &Request<'_>) -> Meta {
 fn written(server: &Runtime, request: &Request<'_>, reply: CallReply) -> Result<Served, Refusal> {
     let body = match reply.0 {
         Written::Served { served, .. } => return Ok(served),
+        // No layer can make one for a request.
+        Written::Notified => return Err(Refusal::Internal),
         Written::Again { result, .. } => encode(request, &result),
         Written::Early(early) => match *early {
             EarlyResult::Tool(result) => write_result(server, request, result),
@@ -88,10 +90,19 @@ fn written(server: &Runtime, request: &Request<'_>, reply: CallReply) -> Result<
     body.map(Served::Body)
 }
 
+impl Server {
+    /// Returns the filter of the notifications to this caller, who was identified before.
+    pub(crate) fn notification_filter(&self, caller: &Caller<'_>, version: &str) -> NotificationFilter {
+        let Some(layers) = &self.0.layers else { return NotificationFilter::default() };
+        let principal = self.0.runtime.identity.of(caller).ok().flatten();
+        notify::filter(layers, caller, principal, version)
+    }
+}
+
 impl ServerBuilder {
-    /// Adds a tower layer around every request: of each method, in both eras, and each leg of a task. It may refuse the
-    /// request, answer it, delay it, add values for the handler, and see what became of it. The layer that is added first sees a
-    /// request first; [`Server::layers`](crate::Server::layers) returns their order. Without a layer, a request costs nothing more.
+    /// Adds a tower layer around every request: of each method, in both eras, and each leg of a task; and around every notification of a
+    /// change to a subscriber. It may refuse the request, answer it, delay it, add values for the handler, and see what became of it. A refused
+    /// notification is not sent. The layer that is added first sees a request first; [`Server::layers`](crate::Server::layers) returns their order. Without a layer, a request costs nothing more.
     ///
     /// ```
     /// use antiphon::server::{Server, layers::{Call, CallReply, CallService, Refused}};
@@ -130,36 +141,55 @@ impl ServerBuilder {
     }
 
     /// Adds a value to each request, for handlers and inner layers: [`RequestInfo::extension`](crate::RequestInfo::extension). The function sees the
-    /// caller as the transport knows it; a value of the same type that is there already is replaced.
+    /// caller as the transport knows it; a value of the same type that is there already is replaced, unless a task
+    /// [keeps](Self::keep_in_tasks) it.
     #[must_use]
     pub fn request_context<T: Clone + Send + Sync + 'static>(
         mut self,
         context: impl Fn(&Call) -> T + Clone + Send + Sync + 'static,
     ) -> Self {
-        self.layers.push(std::any::type_name::<T>(), |inner| WithContext { context, inner });
+        self.layers.push_wrap(std::any::type_name::<T>(), |inner| {
+            inner.inside_of(move |mut call, mut inner| {
+                // A leg of a task has no request to read the value from.
+                if !call.is_of_task() || call.extensions().get::<T>().is_none() {
+                    let value = context(&call);
+                    call.extensions_mut().insert(value);
+                }
+                inner.call(call)
+            })
+        });
         self
     }
-}
 
-/// The service of [`ServerBuilder::request_context`].
-#[derive(Clone)]
-struct WithContext<F> {
-    context: F,
-    inner: CallService,
-}
-
-impl<T: Clone + Send + Sync + 'static, F: Fn(&Call) -> T> Service<Call> for WithContext<F> {
-    type Response = CallReply;
-    type Error = <CallService as Service<Call>>::Error;
-    type Future = <CallService as Service<Call>>::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut call: Call) -> Self::Future {
-        let value = (self.context)(&call);
-        call.extensions_mut().insert(value);
-        self.inner.call(call)
+    /// Keeps a value of layers in tasks: every leg of a task has the value of this type that the request had when its call became a task,
+    /// after a restart and in another process too. The sealed row of the task has it, as JSON, under this name. Without this method, a
+    /// leg of a task has no values. A value that does not fit its type any more is absent, and the log says so: give a changed type
+    /// another name, or a default for what is new.
+    ///
+    /// ```
+    /// use antiphon::server::{Server, layers::Call};
+    ///
+    /// #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    /// struct Tenant(String);
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::builder("orders", "1.0")
+    ///     .request_context(|call: &Call| {
+    ///         let header = call.headers().and_then(|headers| headers.get("x-tenant")?.to_str().ok());
+    ///         Tenant(header.unwrap_or("everybody").to_owned())
+    ///     })
+    ///     .keep_in_tasks::<Tenant>("tenant")
+    ///     .build()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// A server does not build with two types of one name.
+    #[must_use]
+    pub fn keep_in_tasks<T>(mut self, name: impl Into<String>) -> Self
+    where
+        T: Clone + Serialize + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.kept.add::<T>(name.into());
+        self
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     /// The present offers: a request takes one snapshot of them, by [`Server::current_offers`].
     pub(crate) offers: ArcSwap<Offers>,
     /// The layers around every request, if there are any.
-    pub(crate) layers: Option<Layers>,
+    pub(crate) layers: Option<Arc<Layers>>,
     /// The states for definitions that are added while the server runs.
     pub(crate) states: States,
 }
@@ -209,7 +209,8 @@ impl Server {
             Some(layers) => Box::pin(self.layered(layers, offers, request, caller)).await,
         };
         match served {
-            Ok(Served::Open(subscription)) => {
+            Ok(Served::Open(mut subscription)) => {
+                subscription.filter = self.notification_filter(caller, &request.version);
                 let runtime = Arc::clone(&self.0.runtime);
                 CallOutcome::Open(async move { subscription.ended(&runtime.server_info).await }.boxed())
             }
@@ -242,6 +243,11 @@ impl Server {
         caller: &Caller<'_>,
     ) -> Result<Served, Refusal> {
         let runtime = &self.0.runtime;
+        if let Some(session) = &request.session
+            && session.has_method_of_its_own(&request.method)
+        {
+            return self.caught(request, async { session.answer_layered(self, request, caller) }).await;
+        }
         if &*request.method == method::SUBSCRIPTIONS_LISTEN {
             let opened = self.observed(request, caller, listen::open(runtime, offers, request, caller)).await;
             return opened.map(|subscription| Served::Open(Box::new(subscription)));

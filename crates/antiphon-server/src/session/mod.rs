@@ -15,7 +15,7 @@ use crate::{
     outbox::Outbox,
     quota::QuotaPermit,
     read::read_object,
-    subscribe::SubscriptionHandle,
+    subscribe::{NotificationFilter, SubscriptionHandle},
 };
 use antiphon_seal::{CallId, Digest, EntropyError};
 use antiphon_store::TaskKey;
@@ -60,6 +60,7 @@ pub(crate) struct Shared {
     /// The subscription of the session; `None` without a stream for notifications.
     pub(crate) subscription: Option<SubscriptionHandle>,
     pub(crate) state: Lock<State>,
+    pub(crate) filter: NotificationFilter,
     /// Wakes the task that sends notifications that belong to no request.
     pub(crate) notifier: AtomicWaker,
 }

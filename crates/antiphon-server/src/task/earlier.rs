@@ -230,7 +230,9 @@ pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Ou
             shown.retain(|key, _| session.has_created(*key));
         }
         // > Tasks **MUST** begin in the `working` status when created.
-        if shown.insert(key, now).unwrap_or(begins) != now {
+        let is_new = shown.insert(key, now).unwrap_or(begins) != now;
+        let id = &*task.task.task_id;
+        if is_new && session.0.filter.permits(method::TASKS_STATUS, Some(id)).await {
             send_status(outbox, &task);
         }
     }

@@ -206,6 +206,7 @@ impl Leg<'_> {
             self.snapshot.questions.shown_by_earlier_run(),
             input.refuses_step,
             self.snapshot.state_ttl(self.server),
+            self.server.kept.read(&self.snapshot.request.kept),
         );
         let message = match message(&self.snapshot, input) {
             Ok(message) => message,

@@ -72,6 +72,9 @@ pub(super) struct TaskRequest {
     /// The trace of all legs.
     #[serde(default)]
     pub(super) trace: Option<TraceContext>,
+    /// The values of layers that its legs see, by name.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub(super) kept: serde_json::Map<String, serde_json::Value>,
 }
 
 /// The input of a leg, which stays the same if the leg runs again.
@@ -140,6 +143,7 @@ impl Snapshot {
                 client_info: request.meta.client_info.map(ToOwned::to_owned),
                 capabilities: capabilities.with_extension(TASKS_EXTENSION).0,
                 trace: TraceContext::of(request.params.meta).or_else(otel::current),
+                kept: serde_json::Map::new(),
             },
             principal: principal.map(StoredPrincipal::of),
             created_by: None,

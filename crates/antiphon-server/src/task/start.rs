@@ -12,6 +12,7 @@ use crate::{
     errors::refusal::Refusal,
     options::TaskMode,
     request::{
+        LegRequest,
         admit::Admitted,
         carrier::{TaskForm, ttl},
         receive::Request,
@@ -63,16 +64,15 @@ pub(crate) fn required(server: &Runtime, admitted: &Admitted<'_>) -> Result<bool
 /// Creates the task of a request whose handler has not run.
 pub(crate) async fn start(
     server: &Arc<Runtime>,
-    request: &Request<'_>,
-    name: &str,
+    leg: &LegRequest<'_>,
     principal: Option<&Principal>,
 ) -> Result<CreateTaskResult, Refusal> {
     let key = sealed::random().map_err(|fault| {
         tracing::error!(cause = %escaped(&fault), "a task cannot be named");
         Refusal::Internal
     })?;
-    let task = new_task(server, request, name, principal, key, None)?;
-    create(server, request, name, task).await
+    let task = new_task(server, leg, principal, key, None)?;
+    create(server, leg.request, leg.target, task).await
 }
 
 /// A call that becomes a task.
@@ -94,12 +94,11 @@ pub(crate) struct NewTaskOf {
 /// Returns the task that a call becomes which has begun.
 pub(crate) fn promoted(
     server: &Runtime,
-    request: &Request<'_>,
-    name: &str,
+    leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     promoted: &Promoted,
 ) -> Result<NewTaskOf, Refusal> {
-    new_task(server, request, name, principal, promoted.key, Some(promoted))
+    new_task(server, leg, principal, promoted.key, Some(promoted))
 }
 
 /// Creates the task of a reply that was committed, if the process died before it created the task.
@@ -120,7 +119,7 @@ pub(crate) async fn create_again(
     };
     let fingerprint = fingerprint(call.secret(), record, admitted.answers());
     let promoted = Promoted { key, round, fingerprint: Some(fingerprint) };
-    let task = new_task(server, leg.request, leg.target, admitted.principal(), key, Some(&promoted))?;
+    let task = new_task(server, leg, admitted.principal(), key, Some(&promoted))?;
     create(server, leg.request, leg.target, task).await.map(drop)
 }
 
@@ -146,14 +145,15 @@ pub(crate) async fn created_before(
 
 fn new_task(
     server: &Runtime,
-    request: &Request<'_>,
-    name: &str,
+    leg: &LegRequest<'_>,
     principal: Option<&Principal>,
     key: TaskKey,
     promoted: Option<&Promoted>,
 ) -> Result<NewTaskOf, Refusal> {
+    let (request, name) = (leg.request, leg.target);
     let ttl = ttl(server, request)?;
     let mut snapshot = Snapshot::new(server, request, name, principal, ttl);
+    snapshot.request.kept = server.kept.write(leg.caller)?;
     let form = TaskForm::of(server, request);
     snapshot.keeps_cancellation = form != Some(TaskForm::Extension);
     if let Some(Promoted { round, fingerprint, .. }) = promoted {

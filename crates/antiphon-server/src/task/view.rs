@@ -35,6 +35,11 @@ pub(crate) struct WrittenTask {
 }
 
 impl WrittenTask {
+    /// Returns the id of the task.
+    pub(crate) fn id(&self) -> &str {
+        &self.task.task.task_id
+    }
+
     /// Returns the task, content included.
     pub(super) fn of(server: &Runtime, key: TaskKey, row: &TaskRow, shown: &Shown) -> Result<Self, Refusal> {
         let now = with_messages(server, key, row, shown.clone());

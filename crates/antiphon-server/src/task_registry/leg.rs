@@ -5,6 +5,7 @@ use antiphon_seal::{Digest, Principal};
 use antiphon_store::{LegStop, TaskKey};
 use antiphon_wire::{AskSupport, lock::Lock};
 use futures_util::task::AtomicWaker;
+use http::Extensions;
 use std::{
     collections::HashSet,
     fmt,
@@ -26,6 +27,8 @@ pub(crate) struct TaskLeg {
     pub(crate) refuses_step: bool,
     /// The time for which the state of this leg is accepted.
     pub(crate) state_ttl: Duration,
+    /// The values of layers that the task keeps.
+    pub(crate) kept: Option<Arc<Extensions>>,
     stop: Lock<LegStop>,
     waker: AtomicWaker,
     news: Lock<LegNews>,
@@ -58,6 +61,7 @@ impl TaskLeg {
         shown: Vec<(Arc<str>, Digest)>,
         refuses_step: bool,
         state_ttl: Duration,
+        kept: Option<Arc<Extensions>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             principal,
@@ -65,6 +69,7 @@ impl TaskLeg {
             shown,
             refuses_step,
             state_ttl,
+            kept,
             stop: Lock::default(),
             waker: AtomicWaker::new(),
             news: Lock::default(),
@@ -183,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_end_of_a_leg_stays_until_then() {
-        let leg = TaskLeg::new(None, AskSupport::NONE, Vec::new(), true, Duration::from_secs(1));
+        let leg = TaskLeg::new(None, AskSupport::NONE, Vec::new(), true, Duration::from_secs(1), None);
         leg.report(|news| news.status = Some("half".to_owned()));
         leg.report(|news| (news.deadline, news.is_cancellation_unmet) = (Some(7), true));
         let shown = leg.take_shown();

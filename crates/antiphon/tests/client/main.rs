@@ -17,6 +17,7 @@ mod errors;
 mod events;
 mod foreign_text;
 mod http;
+mod layers;
 mod lenient;
 mod listen;
 mod listen_wire;

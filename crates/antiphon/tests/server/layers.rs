@@ -7,7 +7,7 @@ use crate::common::{
 };
 use antiphon::{
     Result,
-    client::{Client, Mode},
+    client::{Client, Mode, events::SubscriptionEvent},
     memory,
     seal::Principal,
     serve::http::{HttpOptions, HttpService},
@@ -16,10 +16,11 @@ use antiphon::{
         layers::{AuditLog, Call, CallReply, CallService, RateLimit, Refused, ResultCache, ToolConcurrency},
     },
     wire::{
-        CallToolResult, ErrorCode,
+        CallToolResult, ErrorCode, SubscriptionFilter,
         forms::{FormField, FormSchema},
     },
 };
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use http::{Extensions, HeaderMap};
 use serde_json::{Map, Value, json};
 use std::{
@@ -445,10 +446,12 @@ async fn the_audit_log_is_a_chain_without_contents() {
         Ok(format!("{name} {}", args.len()))
     });
     let output = Output::default();
-    let server = built(asking, |builder| builder.layer(AuditLog::new(output.clone())));
+    let audit = AuditLog::new(output.clone());
+    let server = built(asking, |builder| builder.layer(audit.clone()));
     let mut call = ToolCall::new(json!({"password": "s3cret-argument"}));
     call.through(&server, &json!({"name": accept(json!({"value": "s3cret-answer"}))})).await;
     ToolCall::named("none").leg(&server, Value::Null).await;
+    audit.flush().await.unwrap();
     let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
     assert!(!text.contains("s3cret"), "{text}");
     let mut previous = String::new();
@@ -480,6 +483,51 @@ async fn the_audit_log_is_a_chain_without_contents() {
     );
 }
 
+/// An output that writes nothing before it may.
+struct Blocked(std::sync::mpsc::Receiver<()>, Output);
+
+impl Write for Blocked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Once the sender is dropped, nothing is held.
+        let _ = self.0.recv();
+        self.1.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A slow output holds no thread of the runtime, and the lines that wait for it are bounded.
+#[tokio::test]
+async fn a_slow_audit_log_holds_calls_and_refuses_those_beyond_its_bound() {
+    let (hold, held) = std::sync::mpsc::channel();
+    let output = Output::default();
+    let audit = AuditLog::new(Blocked(held, output.clone()));
+    let Fixture { server, runs: handler_runs, .. } = fixture(|builder| builder.layer(audit.clone()));
+    let params = json!({"name": "echo", "arguments": {"name": "a"}});
+    let caller = Caller::default();
+    let call = || send(&server, "tools/call", params.clone(), &caller);
+    let mut calls: FuturesUnordered<_> = (0..1030).map(|_| call()).collect();
+    let first = calls.next().await.unwrap();
+    assert_eq!(
+        (first["error"]["data"]["reason"].as_str(), runs(&handler_runs)),
+        (Some("busy"), 0),
+        "{first}"
+    );
+    drop(hold);
+    let (mut busy, mut served) = (1, 0);
+    while let Some(reply) = calls.next().await {
+        busy += usize::from(reply["error"]["data"]["reason"] == "busy");
+        served += usize::from(reply["result"].is_object());
+    }
+    // The calls that were not begun before may have found a place.
+    assert!(busy + served == 1030 && (1..=6).contains(&busy), "{busy} {served}");
+    audit.flush().await.unwrap();
+    let lines = String::from_utf8(output.0.lock().unwrap().clone()).unwrap().lines().count();
+    assert_eq!((lines, runs(&handler_runs)), (2 * served, served));
+}
+
 #[tokio::test]
 async fn a_call_that_cannot_be_audited_does_not_run() {
     let full = Output(Arc::default(), true);
@@ -487,4 +535,91 @@ async fn a_call_that_cannot_be_audited_does_not_run() {
     let params = json!({"name": "echo", "arguments": {"name": "a"}});
     let reply = send(&server, "tools/call", params, &Caller::default()).await;
     assert_eq!((reply["error"]["code"].as_i64(), runs(&handler_runs)), (Some(-32603), 0), "{reply}");
+}
+
+/// Lists, subscriptions and the changes on them, in both eras: a layer sees each, and keeps one resource from a client.
+#[tokio::test]
+async fn subscriptions_and_notifications_pass_the_layers() {
+    let hidden = "notifications/resources/updated b://2 1 false: refused -32603";
+    let shown = [
+        "notifications/resources/updated a://1 1 false: Notified",
+        "notifications/tools/list_changed  1 false: Notified",
+    ];
+    for (mode, opened) in [
+        (Mode::Auto, &["subscriptions/listen  1 false: Subscribed"][..]),
+        (
+            Mode::Legacy,
+            &[
+                "resources/subscribe a://1 1 false: Complete { is_error: false }",
+                "resources/subscribe b://2 1 false: Complete { is_error: false }",
+            ],
+        ),
+    ] {
+        let seen = Seen::default();
+        let server = fixture(|builder| {
+            let builder = builder.list_changed(true).resource_updates(true);
+            before(noting(builder, "", &seen), |call| {
+                let is_hidden =
+                    call.method() == "notifications/resources/updated" && call.target() == Some("b://2");
+                is_hidden.then(|| Err(Refused::internal()))
+            })
+        })
+        .server;
+        let client = memory::connect(server.clone(), Client::builder("test", "1").mode(mode.clone()));
+        let filter = SubscriptionFilter::new().tools().resource("a://1").resource("b://2");
+        let mut changes = client.listen(filter.clone());
+        let first = changes.next().await.unwrap().unwrap();
+        assert_eq!(first, SubscriptionEvent::Acknowledged(filter), "{mode:?}");
+        server.resource_updated("b://2");
+        server.resource_updated("a://1");
+        let next = changes.next().await.unwrap().unwrap();
+        assert_eq!(next, SubscriptionEvent::ResourceUpdated { uri: "a://1".to_owned() }, "{mode:?}");
+        server.add_tool(Tool::new("new", async |_: &Ctx, _: NoArguments| "")).unwrap();
+        assert_eq!(changes.next().await.unwrap().unwrap(), SubscriptionEvent::ToolsListChanged, "{mode:?}");
+        let lines = seen.lock().unwrap().clone();
+        for line in opened.iter().chain(&shown).chain([&hidden]) {
+            assert!(lines.contains(&format!(" {line}")), "{mode:?}: {line}\n{lines:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_subscription_is_not_opened() {
+    for (mode, refused) in [(Mode::Auto, "subscriptions/listen"), (Mode::Legacy, "resources/subscribe")] {
+        let server = fixture(|builder| {
+            before(builder.resource_updates(true), move |call| {
+                (call.method() == refused)
+                    .then(|| Err(Refused::new(ErrorCode(-32099), "no subscriptions today")))
+            })
+        })
+        .server;
+        let client = memory::connect(server.clone(), Client::builder("test", "1").mode(mode.clone()));
+        let mut changes = client.listen(SubscriptionFilter::new().resource("a://1"));
+        let refused = changes.next().await.unwrap().unwrap_err();
+        match mode {
+            // A session has no resource then, so nothing is left to listen to.
+            Mode::Legacy => assert!(refused.is_nothing_acknowledged(), "{refused}"),
+            _ => assert_eq!(refused.server_error().unwrap().code.0, -32099, "{refused}"),
+        }
+    }
+}
+
+/// A layer that panics at a notification keeps it back; the next one is sent.
+#[tokio::test]
+async fn a_panic_at_a_notification_is_not_the_end_of_the_subscription() {
+    let server = fixture(|builder| {
+        before(builder.resource_updates(true), |call| {
+            assert_ne!(call.target(), Some("a://1"), "the layer panics");
+            None
+        })
+    })
+    .server;
+    let client = memory::connect(server.clone(), Client::builder("test", "1"));
+    let mut changes = client.listen(SubscriptionFilter::new().resource("a://1").resource("b://2"));
+    changes.next().await.unwrap().unwrap();
+    server.resource_updated("a://1");
+    tokio::task::yield_now().await;
+    server.resource_updated("b://2");
+    let next = changes.next().await.unwrap().unwrap();
+    assert_eq!(next, SubscriptionEvent::ResourceUpdated { uri: "b://2".to_owned() });
 }

@@ -5,8 +5,8 @@ use crate::common::{Over, by_header, gate::gate, request, send, with};
 use antiphon::{
     Error,
     server::{
-        Completing, Ctx, Limits, NoArguments, Prompt, Resource, ResourceTemplate, Server, ServerBuilder,
-        offers::Completions,
+        Caller, Completing, Ctx, Limits, NoArguments, Prompt, Resource, ResourceTemplate, Server,
+        ServerBuilder, layers::Call, offers::Completions,
     },
     wire::content::{PromptArgument, ResourceContents},
 };
@@ -287,4 +287,40 @@ async fn completers_come_and_go_with_their_prompts() {
         let (_, found) = send(Over::Http, &server, &request(1, "server/discover", json!({})), None).await;
         assert!(found["result"]["capabilities"].get("completions").is_none());
     }
+}
+
+/// A completer sees the headers, the `_meta` and the values of layers, as a handler does.
+#[tokio::test]
+async fn a_completer_sees_its_request() {
+    #[derive(Clone)]
+    struct Tenant(String);
+    let shown = async |typed: Completing| {
+        let request = typed.request();
+        let header = request.headers().and_then(|headers| headers.get("x-user")?.to_str().ok());
+        let note: Option<String> = request.meta_key("example.com/note").ok().flatten();
+        let tenant = request.extension::<Tenant>().map(|tenant| tenant.0.clone());
+        [format!("{} {header:?} {note:?} {tenant:?}", request.method())]
+    };
+    let prompt = Prompt::new("review", async |_: &Ctx, _: Map<String, Value>| String::new())
+        .argument(PromptArgument::optional("language"))
+        .complete("language", shown);
+    let server = Server::builder("completes", "1")
+        .prompt(prompt)
+        .request_context(|call: &Call| Tenant(format!("of {}", call.method())))
+        .build()
+        .unwrap();
+    let (mut headers, extensions) = (http::HeaderMap::new(), http::Extensions::new());
+    headers.insert("x-user", "ada".parse().unwrap());
+    let mut meta = common::meta();
+    meta["example.com/note"] = json!("hello");
+    let params = json!({
+        "ref": {"type": "ref/prompt", "name": "review"},
+        "argument": {"name": "language", "value": ""},
+        "_meta": meta,
+    });
+    let message = request(1, "completion/complete", params).to_string();
+    let reply = server.respond(message.as_bytes(), &Caller::http(&headers, &extensions)).await.unwrap();
+    let reply: Value = serde_json::from_slice(&reply.body).unwrap();
+    let expected = r#"completion/complete Some("ada") Some("hello") Some("of completion/complete")"#;
+    assert_eq!(reply["result"]["completion"]["values"], json!([expected]), "{reply}");
 }

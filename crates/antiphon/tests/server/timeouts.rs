@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Never ends.
+/// A handler that does not end.
 #[tool(timeout = "30s", name = "t")]
 async fn never() -> String {
     pending().await
@@ -84,7 +84,7 @@ async fn a_longer_time_than_the_servers_is_given() {
     }
 }
 
-/// Works for 20 seconds, asks, and works for 20 more.
+/// A tool that works for 20 seconds, asks, and works for 20 more.
 fn working() -> Tool {
     Tool::new("t", async |ctx: &Ctx, _: NoArguments| -> Result<String> {
         ctx.step("before", async |_| {

@@ -20,6 +20,7 @@ mod client;
 mod creation;
 mod draft_view;
 mod duplicate_names;
+mod extensions;
 mod held;
 mod http;
 mod kept;

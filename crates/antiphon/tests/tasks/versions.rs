@@ -114,26 +114,26 @@ relay! {
     relay_2: 2;
 }
 
-struct Fleet {
+pub(crate) struct Fleet {
     store: Arc<MemoryStore>,
     clock: ManualStoreClock,
     done: Arc<Mutex<Vec<&'static str>>>,
 }
 
 /// A process: a server, and the runtime that drives it.
-struct Process {
-    runtime: Runtime,
-    client: TaskClient,
+pub(crate) struct Process {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: TaskClient,
     effects: Effects,
 }
 
 impl Fleet {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (clock, hand) = StoreClock::manual(Micros::new(1_800_000_000_000_000));
         Self { store: Arc::new(MemoryStore::new().clock(clock)), clock: hand, done: Arc::default() }
     }
 
-    fn process(&self, build: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Process {
+    pub(crate) fn process(&self, build: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Process {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.unwrap();
         let effects = Effects { done: Arc::clone(&self.done), gate: Arc::new(Semaphore::new(0)) };

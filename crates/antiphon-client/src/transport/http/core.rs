@@ -112,17 +112,13 @@ impl Core {
         *post.headers_mut() = self.headers.clone();
         // > The client **MUST** include the request metadata headers on each POST request.
         let headers = post.headers_mut();
+        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
+        add_headers(headers, &request.headers)?;
         headers.insert(MCP_PROTOCOL_VERSION, value(request.version.as_str(), "the protocol version")?);
         headers.insert(MCP_METHOD, value(&request.method, "the method")?);
         if let Some(name) = &request.name {
             // > clients **MUST** encode it using the Base64 sentinel format
             headers.insert(MCP_NAME, value(&encode(name), "the name")?);
-        }
-        // > Append a `Mcp-Param-{Name}: {Value}` header to the request.
-        for (name, text) in &request.headers {
-            let name = HeaderName::try_from(name)
-                .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
-            headers.insert(name, value(text, "an argument")?);
         }
         Ok(post)
     }
@@ -134,6 +130,19 @@ impl Core {
         TransportError::new(Unreachable, format!("{} cannot be reached", self.target))
             .with_source(resume::last_cause(fault))
     }
+}
+
+/// Adds the headers of a request. Those of the protocol follow, and replace them.
+pub(crate) fn add_headers(headers: &mut HeaderMap, more: &[(String, String)]) -> Result<(), TransportError> {
+    for (name, text) in more {
+        let name = HeaderName::try_from(name)
+            .map_err(|_| TransportError::new(Unreachable, "the name of a header cannot be sent"))?;
+        let value = HeaderValue::from_str(text).map_err(|_| {
+            TransportError::new(Unreachable, format!("the value of the header `{name}` cannot be sent"))
+        })?;
+        headers.insert(name, value);
+    }
+    Ok(())
 }
 
 fn authorize(post: &mut Request<Full<Bytes>>, token: Option<Token>) -> Result<(), TransportError> {

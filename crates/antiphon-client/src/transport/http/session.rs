@@ -5,7 +5,7 @@ use crate::transport::{
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
         answer,
-        core::{CookieJar, Core},
+        core::{CookieJar, Core, add_headers},
         refusal::{self, is_unknown_session},
         resume::{self, ConnectionEnd, Cursor, read_connection},
     },
@@ -123,7 +123,9 @@ impl Shared {
         let id = request.id.clone();
         let opens = request.method == method::INITIALIZE;
         let of_session = self.id().is_some();
-        let response = self.send(self.request(Method::POST, request.body)).await?;
+        let mut post = self.request(Method::POST, request.body);
+        add_headers(post.headers_mut(), &request.headers)?;
+        let response = self.send(post).await?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() {
             return Err(answer::redirected(head.status, &head.headers, &self.core.uri));

@@ -4,10 +4,11 @@ use crate::serve::http::{
     HttpOptions,
     body::ReplyBody,
     checks::{check_host, origin_not_allowed},
+    fields::is_preflight,
     rejection::Rejection,
     reply::with_status,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
 
 /// The request headers that a page may always send. A preflight that names others beginning with `mcp-` gets those too.
 const REQUEST_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
@@ -35,13 +36,6 @@ pub(crate) fn preflight(
         options.page_of(&parts.headers).ok_or_else(origin_not_allowed)?;
         Ok(preflight_response(&parts.headers, has_sessions))
     })
-}
-
-/// Returns whether a request with this head is a preflight.
-pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    method == Method::OPTIONS
-        && headers.contains_key(header::ORIGIN)
-        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 fn preflight_response(asked: &HeaderMap, has_sessions: bool) -> Response<ReplyBody> {

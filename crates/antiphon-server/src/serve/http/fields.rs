@@ -1,7 +1,14 @@
 //! The fields of a head: their names, their values, found in one walk, and the kinds of responses that `Accept` lists.
 
 use antiphon_wire::header;
-use http::{HeaderMap, HeaderName, HeaderValue, header as name};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header as name};
+
+/// Returns whether a request with this head is a preflight.
+pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS
+        && headers.contains_key(name::ORIGIN)
+        && headers.contains_key(name::ACCESS_CONTROL_REQUEST_METHOD)
+}
 
 /// The values of one field.
 #[derive(Clone, Copy, Default)]

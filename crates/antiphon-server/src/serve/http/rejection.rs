@@ -2,7 +2,8 @@
 
 use crate::errors::refusal_log::{Loudness, RefusalLog, log_refusal};
 use antiphon_wire::escaped;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Response, StatusCode, header};
+use hyper::body::Bytes;
 use std::{fmt, time::SystemTime};
 
 /// The maximum length of a name in the log, in characters.
@@ -47,6 +48,30 @@ impl Rejection {
         Self { about: Some(about.to_string().chars().take(MAX_ABOUT).collect()), ..self }
     }
 
+    /// Returns the response: a text for people.
+    pub(crate) fn to_response<B: From<Bytes>>(&self) -> Response<B> {
+        let mut response = Response::new(B::from(self.text.clone().into()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+        }
+        if let Some(challenge) = &self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
+        }
+        if self.breaks_off {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.unread {
+            response.extensions_mut().insert(RequestBodyUnread);
+        }
+        response
+    }
+
     /// Logs the rejection: a wrong setting or a wrong caller as a warning once a minute, anything else for debugging.
     pub(crate) fn log(&self, refusals: &RefusalLog, now: SystemTime) {
         let (status, reason) = (self.status.as_u16(), &*self.text);
@@ -73,3 +98,7 @@ impl Rejection {
         by_status || self.about.is_some()
     }
 }
+
+/// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestBodyUnread;

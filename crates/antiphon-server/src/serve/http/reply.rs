@@ -91,7 +91,7 @@ impl HttpReply {
     /// Returns the response that holds this reply as a whole.
     pub(crate) fn into_response(self, options: &HttpOptions) -> Response<ReplyBody> {
         match self {
-            Self::Rejection(rejection) => text_response(&rejection),
+            Self::Rejection(rejection) => rejection.to_response(),
             Self::Accepted => with_status(StatusCode::ACCEPTED, Vec::new()),
             Self::Json { message, mut fields, .. } => {
                 fields.insert(header::CONTENT_TYPE, application_json());
@@ -132,34 +132,6 @@ pub(crate) fn with_status(status: StatusCode, body: impl Into<Bytes>) -> Respons
     *response.status_mut() = status;
     response
 }
-
-/// Returns the response to a request that is rejected: a text for people.
-pub(crate) fn text_response<B: From<Bytes>>(rejection: &Rejection) -> Response<B> {
-    let mut response = Response::new(B::from(rejection.text.clone().into()));
-    *response.status_mut() = rejection.status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    if rejection.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
-    }
-    if let Some(challenge) = &rejection.challenge {
-        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
-    }
-    if let Some(seconds) = rejection.retry_after {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
-    }
-    if rejection.breaks_off {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    if rejection.unread {
-        response.extensions_mut().insert(RequestBodyUnread);
-    }
-    response
-}
-
-/// An extension of a response: the rest of the request's body was not read, so the connection must not be closed at once.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestBodyUnread;
 
 impl ReplyMessage {
     /// Returns the HTTP status of a response with this body.

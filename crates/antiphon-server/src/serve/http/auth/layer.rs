@@ -2,7 +2,7 @@
 
 use crate::{
     errors::refusal_log::RefusalLog,
-    serve::http::{auth::ResourceServer, cors::is_preflight},
+    serve::http::{auth::ResourceServer, fields::is_preflight},
 };
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};

@@ -5,7 +5,6 @@ use crate::{
     serve::http::{
         auth::{ResourceServer, check},
         rejection::Rejection,
-        reply::text_response,
     },
 };
 use antiphon_seal::Principal;
@@ -65,7 +64,7 @@ impl Unauthorized {
 
     /// Returns the response, with `WWW-Authenticate` or `Retry-After`.
     pub fn into_response<B: From<Bytes>>(self) -> Response<B> {
-        text_response(&self.0)
+        self.0.to_response()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     serve::http::{
         Exchange, HttpService, ReplyBody,
         connection::table::{Connection, RequestGuard},
-        reply::RequestBodyUnread,
+        rejection::RequestBodyUnread,
     },
     server::message_service::MessageService,
 };
