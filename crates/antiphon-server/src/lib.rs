@@ -72,6 +72,7 @@ pub use layer::{
 pub use offer::{
     CacheHint,
     completion::{Completing, Completions, IntoCompletions},
+    given::Offers,
     prompt::Prompt,
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},

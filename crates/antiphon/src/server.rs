@@ -41,7 +41,7 @@ pub mod offers {
     #[doc(inline)]
     pub use antiphon_server::{
         CallerInfo, Completions, Handler, HandlerOutcome, IntoCompletions, IntoOutcome, IntoPrompt,
-        IntoResource, IntoTool, ListKind, WithState, with_state,
+        IntoResource, IntoTool, ListKind, Offers, WithState, with_state,
     };
 }
 

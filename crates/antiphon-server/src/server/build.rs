@@ -197,7 +197,7 @@ impl ServerBuilder {
         } else {
             None
         };
-        let offers = ArcSwap::from_pointee(Offers::new(lists, profile)?);
+        let offers = ArcSwap::from_pointee(Offers::new(lists, profile, self.given)?);
         let sessions = Sessions::new()?;
         if self.show_errors {
             tracing::warn!(server = %escaped(&self.info.name), "the texts of hidden errors are sent to clients: use `show_errors` for development only");

@@ -120,6 +120,7 @@ impl Server {
     }
 
     fn add<T: ListAccess>(&self, thing: T) -> Result<(), BuildError> {
+        thing.settings().check_store(thing.key(), self.0.runtime.claims.is_some())?;
         let entry = Entry::new(thing)?;
         let make =
             |list: &List<T>, profile: &Profile| Ok(Some((list.with(entry.clone(), profile)?, entry.clone())));
@@ -151,7 +152,7 @@ impl Server {
             let Some((list, entry)) = made else { return Ok(false) };
             let mut lists = current.lists.clone();
             *T::of_mut(&mut lists) = Arc::new(list);
-            let changed = Arc::new(Offers::new(lists, Arc::clone(&current.profile))?);
+            let changed = Arc::new(Offers::new(lists, Arc::clone(&current.profile), current.given.clone())?);
             let found = Guard::into_inner(self.0.offers.compare_and_swap(&current, changed));
             if Arc::ptr_eq(&found, &current) {
                 break entry;

@@ -23,6 +23,7 @@ mod message_service;
 mod mounted;
 mod notifications;
 mod observed;
+mod offers;
 mod per_caller;
 mod refusal_log;
 mod response_forms;
