@@ -53,7 +53,7 @@ pub use call::{
     ctx::{Answer, Ctx},
     handler::{Handler, HandlerOutcome, IntoOutcome, Json, WithState, with_state},
 };
-pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
+pub use define::{AnyResource, Changed, IntoPrompt, IntoResource, IntoTool, Service, State, With};
 pub use errors::{
     BuildError, Error, Result, ShowError,
     awaited::{AskError, StepError},

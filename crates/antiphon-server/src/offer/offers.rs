@@ -280,6 +280,13 @@ impl DeclaredCapabilities {
 }
 
 impl RegisteredTool {
+    /// Warns about a tool without a description.
+    pub(crate) fn warn_without_description(&self) {
+        if self.tool.definition.description.is_none() {
+            tracing::warn!(tool = ?escaped(self.key()), "a tool has no description, by which a model chooses it");
+        }
+    }
+
     /// Checks a tool that the server does not keep.
     fn without_tasks(tool: Tool) -> Result<Self, BuildError> {
         if tool.settings.task != TaskMode::Never {

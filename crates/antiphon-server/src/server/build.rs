@@ -184,6 +184,7 @@ impl ServerBuilder {
             resources: Arc::new(List::new(offered.resources, &profile)?),
             templates: Arc::new(List::new(offered.templates, &profile)?),
         };
+        lists.tools.iter().for_each(RegisteredTool::warn_without_description);
         // The steps of tasks are stored, if there is a store.
         let of_tasks =
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };

@@ -38,7 +38,9 @@ impl Server {
                     .to_owned(),
             ));
         }
-        self.add(RegisteredTool::new(tool)?)
+        let tool = RegisteredTool::new(tool)?;
+        tool.warn_without_description();
+        self.add(tool)
     }
 
     /// Removes the tool of this name. Returns true if there was one; false also if the server did not declare list
