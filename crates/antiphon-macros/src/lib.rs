@@ -159,6 +159,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `timeout = "30s"` | the maximum time of the function in one leg, without the time of people. Default: the server's |
 /// | `scopes("orders:write")` | the OAuth scopes that the access token must have |
 /// | `approved_by(is_manager)` | a function from a `&Principal` to a `bool`: the callers whose answers are accepted |
+/// | `additional = "ignore"` | accepts and ignores arguments that the tool does not have. Default: `"refuse"` |
 /// | `visible_if(is_admin)` | a function from a `&CallerInfo` to a `bool`: the callers for whom the tool exists |
 /// | `listed_as(translated)` | a function of a `&CallerInfo` and a `&mut wire::Tool`, which changes the texts in the list |
 /// | `needs(form, url)` | the questions that the tool always asks, of `form`, `url`, `sampling`, `sampling_tools`, `roots`. A client that does not support them is rejected before the tool runs |
@@ -179,7 +180,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `Option` of one of these | the same argument, optional |
 ///
 /// The server validates the arguments against the schema before the function runs. It accepts `42.0` as a whole number,
-/// and ignores arguments that the tool does not have.
+/// and refuses arguments that the tool does not have, by name, unless the tool says `additional = "ignore"`.
 ///
 /// # `#[arg(..)]`
 ///

@@ -56,7 +56,7 @@ pub use call::{
     ctx::{Answer, Ctx},
     handler::{Handler, HandlerOutcome, IntoOutcome, Json, WithState, with_state},
 };
-pub use define::{IntoPrompt, IntoResource, IntoTool, Service, State};
+pub use define::{AnyResource, Changed, IntoPrompt, IntoResource, IntoTool, Service, State, With};
 pub use errors::{
     BuildError, Error, Result, ShowError,
     awaited::{AskError, StepError},
@@ -77,6 +77,7 @@ pub use metrics::Metrics;
 pub use offer::{
     CacheHint,
     completion::{Completing, Completions, IntoCompletions},
+    given::Offers,
     prompt::Prompt,
     resource::{Resource, ResourceTemplate},
     tool::{NoArguments, Tool},

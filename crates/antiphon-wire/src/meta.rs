@@ -33,6 +33,22 @@ pub mod keys {
 #[serde(transparent)]
 pub struct Meta(#[serde(deserialize_with = "members_or_empty")] pub Map<String, Value>);
 
+impl From<Map<String, Value>> for Meta {
+    fn from(members: Map<String, Value>) -> Self {
+        Self(members)
+    }
+}
+
+impl From<Value> for Meta {
+    /// Returns the members of an object, as from `json!({"com.example/unit": "EUR"})`. Any other value has no members.
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Object(members) => Self(members),
+            _ => Self::default(),
+        }
+    }
+}
+
 impl Meta {
     /// Returns the three members that a client sends with every request.
     pub fn for_request(

@@ -40,8 +40,8 @@ pub mod flow {
 pub mod offers {
     #[doc(inline)]
     pub use antiphon_server::{
-        CallerInfo, Completions, Handler, HandlerOutcome, IntoCompletions, IntoOutcome, IntoPrompt,
-        IntoResource, IntoTool, ListKind, WithState, with_state,
+        AnyResource, CallerInfo, Changed, Completions, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
+        IntoPrompt, IntoResource, IntoTool, ListKind, Offers, With, WithState, with_state,
     };
 }
 

@@ -65,7 +65,8 @@ fn maker(function: &Function) -> (TokenStream, TokenStream) {
         }
         (None, kind) => {
             let make = Ident::new(kind.name(), Span::mixed_site());
-            (quote! { ::antiphon::__expanded::#make }, quote! { #name, })
+            let additional = &function.additional;
+            (quote! { ::antiphon::__expanded::#make }, quote! { #name, #additional })
         }
     }
 }

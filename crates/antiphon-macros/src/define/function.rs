@@ -38,6 +38,8 @@ pub(super) struct Function {
     pub(super) template: Option<Template>,
     /// The method calls that complete the definition.
     pub(super) setters: TokenStream,
+    /// The treatment of additional arguments, with a comma; empty if callers cannot name any.
+    pub(super) additional: TokenStream,
 }
 
 /// A parameter, by the source of its value.
@@ -122,6 +124,7 @@ impl Function {
             output_span,
             template: given.template,
             setters: given.setters,
+            additional: given.additional,
         })
     }
 
@@ -316,6 +319,7 @@ struct Given {
     name_span: Span,
     template: Option<Template>,
     setters: TokenStream,
+    additional: TokenStream,
 }
 
 impl Given {
@@ -352,7 +356,23 @@ impl Given {
         }
         setters.extend(annotations(&mut settings)?);
         setters.extend(call_settings(&mut settings)?);
-        Ok(Self { name, name_span, template, setters })
+        let additional = if kind == Kind::Tool { additional(&mut settings)? } else { TokenStream::new() };
+        Ok(Self { name, name_span, template, setters, additional })
+    }
+}
+
+/// Reads the treatment of arguments that the function does not have.
+fn additional(settings: &mut Settings) -> Result<TokenStream> {
+    let Some((word, span)) = settings.text("additional")? else {
+        return Ok(quote! { ::antiphon::__expanded::Additional::Refuse, });
+    };
+    match word.as_str() {
+        "refuse" => Ok(quote! { ::antiphon::__expanded::Additional::Refuse, }),
+        "ignore" => Ok(quote! { ::antiphon::__expanded::Additional::Ignore, }),
+        _ => Err(Error::new(
+            span,
+            format!("`{word}` is not a valid value: write `additional = \"ignore\"` or `\"refuse\"`"),
+        )),
     }
 }
 

@@ -48,6 +48,7 @@ impl Kind {
                 "destructive",
                 "idempotent",
                 "open_world",
+                "additional",
                 "version",
                 "answer_timeout",
                 "timeout",

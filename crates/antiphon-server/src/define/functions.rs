@@ -9,7 +9,7 @@ use crate::{
     },
     define::{
         AnyResource, DefinePrompt, DefineResource, DefineTool, States,
-        list::{List, Schemas, decode},
+        list::{Additional, List, Schemas, decode},
     },
     errors::{BuildError, Error},
     in_place,
@@ -56,7 +56,7 @@ impl IntoTool<Tool> for Tool {
     }
 }
 
-for_functions!(IntoTool, ToolFuture, {
+for_functions!(IntoTool, Plain, ToolFuture, {
     fn into_tool(self, states: &States) -> Result<Tool, BuildError> {
         R::Tool::define(states)
     }
@@ -68,11 +68,12 @@ for_functions!(IntoTool, ToolFuture, {
 /// If a default does not fit its type.
 pub fn tool<R, L: List>(
     name: &str,
+    additional: Additional,
     outcome: Outcome<CallToolResult, R>,
     arguments: L,
     handler: impl Fn(Ctx, L::Values) -> BoxedHandler<CallToolResult> + Send + Sync + 'static,
 ) -> Result<Tool, BuildError> {
-    let Schemas { checked, advertised } = Schemas::of(&arguments, &format!("the tool `{name}`"))?;
+    let Schemas { checked, advertised } = Schemas::of(&arguments, &format!("the tool `{name}`"), additional)?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
     let tool = Tool::from_parts(name, checked, SchemaOrigin::Type, advertised, Box::new(run));
     Ok(match (outcome.schema)() {
@@ -104,7 +105,7 @@ impl IntoPrompt<Prompt> for Prompt {
     }
 }
 
-for_functions!(IntoPrompt, PromptFuture, {
+for_functions!(IntoPrompt, Plain, PromptFuture, {
     fn into_prompt(self, states: &States) -> Result<Prompt, BuildError> {
         R::Prompt::define(states)
     }
@@ -165,7 +166,7 @@ impl IntoResource<ResourceTemplate> for ResourceTemplate {
     }
 }
 
-for_functions!(IntoResource, ResourceFuture, {
+for_functions!(IntoResource, Plain, ResourceFuture, {
     fn into_resource(self, states: &States) -> Result<AnyResource, BuildError> {
         R::Resource::define(states)
     }
@@ -201,23 +202,26 @@ pub fn template<R, L: List>(
     Ok(ResourceTemplate::from_parts(uri_template, name, Box::new(run)))
 }
 
+/// The shape of a function as it is.
+type Plain<S> = S;
+
 /// Implements a trait with a type parameter for the shape of a function, for all functions; `$body` is the content of
-/// the impl. The shape is the function's type: without it, the impls would overlap.
+/// the impl, and `$wrap` a type around the shape. The shape is the function's type: without it, the impls would overlap.
 macro_rules! for_functions {
-    ($trait:ident, $future:ident, $body:tt) => {
-        $crate::define::functions::for_functions! { @each $trait, $future, $body,
+    ($trait:ident, $wrap:ident, $future:ident, $body:tt) => {
+        $crate::define::functions::for_functions! { @each $trait, $wrap, $future, $body,
             () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E G) (A B C D E G H) (A B C D E G H I)
             (A B C D E G H I J) (A B C D E G H I J K) (A B C D E G H I J K L) (A B C D E G H I J K L M)
             (A B C D E G H I J K L M N) (A B C D E G H I J K L M N O) (A B C D E G H I J K L M N O P)
             (A B C D E G H I J K L M N O P Q)
         }
     };
-    (@each $trait:ident, $future:ident, $body:tt, $($shape:tt)*) => {
-        $( $crate::define::functions::for_functions! { @one $trait, $future, $body, $shape } )*
+    (@each $trait:ident, $wrap:ident, $future:ident, $body:tt, $($shape:tt)*) => {
+        $( $crate::define::functions::for_functions! { @one $trait, $wrap, $future, $body, $shape } )*
     };
-    (@one $trait:ident, $future:ident, { $($body:tt)* }, ($($a:ident)*)) => {
+    (@one $trait:ident, $wrap:ident, $future:ident, { $($body:tt)* }, ($($a:ident)*)) => {
         #[diagnostic::do_not_recommend]
-        impl<F, R, $($a),*> $trait<fn($($a),*) -> R> for F
+        impl<F, R, $($a),*> $trait<$wrap<fn($($a),*) -> R>> for F
         where
             F: FnOnce($($a),*) -> R + Send + Sync + 'static,
             R: $future,

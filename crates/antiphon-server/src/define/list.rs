@@ -101,7 +101,7 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     }
 }
 
-/// Decodes the arguments of a call from the text of an object. Unknown members are ignored.
+/// Decodes the arguments of a call from the text of an object. Unknown members are ignored: the schema refuses them, unless it allows them.
 ///
 /// # Errors
 /// Names the argument that does not fit.
@@ -166,6 +166,15 @@ impl<'f, 't: 'f, L: List> Visitor<'_> for Name<'_, 'f, 't, L> {
     }
 }
 
+/// The treatment of arguments that a function does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Additional {
+    /// The call is refused.
+    Refuse,
+    /// They are ignored.
+    Ignore,
+}
+
 /// The input schema of a tool, in two forms.
 pub(crate) struct Schemas {
     /// The schema against which arguments are checked.
@@ -177,7 +186,7 @@ pub(crate) struct Schemas {
 impl Schemas {
     /// # Errors
     /// If a default does not fit its type.
-    pub(crate) fn of(arguments: &impl List, user: &str) -> Result<Self, BuildError> {
+    pub(crate) fn of(arguments: &impl List, user: &str, additional: Additional) -> Result<Self, BuildError> {
         let mut generator = SchemaGenerator::default();
         let (mut names, mut properties, mut required) = (Vec::new(), Map::new(), Vec::new());
         arguments.each(user, &mut |described| {
@@ -208,7 +217,7 @@ impl Schemas {
         if !required.is_empty() {
             checked["required"] = Value::from(required);
         }
-        if names.is_empty() {
+        if additional == Additional::Refuse {
             // > For tools with no parameters, use one of these valid approaches: [...] `additionalProperties: false`
             checked["additionalProperties"] = Value::Bool(false);
         }

@@ -5,9 +5,11 @@
 //! then.
 
 mod arguments;
+mod changed;
 mod functions;
 mod list;
 
+pub use changed::{Changed, With};
 pub use functions::{IntoPrompt, IntoResource, IntoTool};
 
 use crate::{
@@ -36,6 +38,7 @@ pub(crate) mod expanded {
             Outcome, PromptFuture, ResourceFuture, ToolFuture, boxed, outcome, prompt, resource, run,
             run_resolved, tagged, template, tool,
         },
+        list::Additional,
     };
     pub use crate::errors::BuildError;
     pub use antiphon_wire::{AskSupport, ToolAnnotations};

@@ -8,18 +8,14 @@ use crate::{
         leg_end::{CallEnd, HandlerFuture, LegResult},
     },
     dispatch::{
+        find::{FoundResource, Lookup, check_hidden_params},
         observe,
         reply::{CallReply, UnsentReply, result_of},
-        seen::{check_hidden_params, is_seen},
         tasks::write_created,
     },
     errors::{Error, refusal::Refusal},
-    identity::Caller,
     in_place::{boxed, rare},
-    offer::{
-        CacheHint,
-        offers::{Offers, RegisteredTool},
-    },
+    offer::{CacheHint, offers::RegisteredTool},
     reply::{HasMeta, WithServerInfo},
     request::{
         LegRequest,
@@ -140,19 +136,15 @@ async fn promote<T>(
     })
 }
 
-pub(super) async fn call_tool(
-    server: &Arc<Runtime>,
-    offers: &Offers,
-    request: &Request<'_>,
-    caller: &Caller<'_>,
-) -> Result<UnsentReply<CallToolResult>, Refusal> {
+pub(super) async fn call_tool(lookup: Lookup<'_>) -> Result<UnsentReply<CallToolResult>, Refusal> {
+    let Lookup { server, offers, request, caller } = lookup;
     let name = target(request, "name")?;
-    let registered = offers.lists.tools.get(name).filter(|tool| is_seen(server, *tool, request, caller));
+    let registered = lookup.tool(name).await?;
     let registered = registered.ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
-    let tool = &registered.tool;
-    if tool.per_caller.hides() {
+    if registered.is_hidden_from_some() {
         check_hidden_params(&registered.param_headers, request.params.arguments, request, caller)?;
     }
+    let (registered, tool) = (&*registered, &registered.tool);
     let leg = LegRequest {
         request,
         target: name,
@@ -208,14 +200,10 @@ fn failed(tool: &str) -> CallToolResult {
     CallToolResult::error(format!("The tool {tool} failed; the reason is in the server's log"))
 }
 
-pub(super) async fn get_prompt(
-    server: &Arc<Runtime>,
-    offers: &Offers,
-    request: &Request<'_>,
-    caller: &Caller<'_>,
-) -> Result<UnsentReply<GetPromptResult>, Refusal> {
+pub(super) async fn get_prompt(lookup: Lookup<'_>) -> Result<UnsentReply<GetPromptResult>, Refusal> {
+    let Lookup { server, offers, request, caller } = lookup;
     let name = target(request, "name")?;
-    let prompt = offers.lists.prompts.get(name).filter(|prompt| is_seen(server, *prompt, request, caller));
+    let prompt = lookup.prompt(name).await?;
     let prompt = prompt.ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
     let leg = LegRequest {
         request,
@@ -249,30 +237,27 @@ fn check_prompt(prompt: &antiphon_wire::Prompt, text: &str) -> Result<(), Refusa
     }
 }
 
-pub(super) async fn read_resource(
-    server: &Arc<Runtime>,
-    offers: &Offers,
-    request: &Request<'_>,
-    caller: &Caller<'_>,
-) -> Result<UnsentReply<ReadResourceResult>, Refusal> {
+pub(super) async fn read_resource(lookup: Lookup<'_>) -> Result<UnsentReply<ReadResourceResult>, Refusal> {
+    let Lookup { server, offers, request, caller } = lookup;
     let uri = target(request, "uri")?;
-    let (lists, logs) = (&offers.lists, offers.profile.logging);
+    let logs = offers.profile.logging;
     let leg = |settings| LegRequest { request, target: uri, arguments: None, settings, caller, logs };
     let check = |_: &Admitted<'_>| Ok(Checked::Run);
-    let resource = lists.resources.get(uri).filter(|resource| is_seen(server, *resource, request, caller));
-    if let Some(resource) = resource {
-        let start = |ctx| Ok((resource.run)(ctx));
-        let end = |end| resource_result(request, uri, (resource.cache, resource.per_caller.hides()), end);
-        return run_offer(server, leg(&resource.settings), check, start, end).await;
+    match lookup.resource(uri).await? {
+        None => Err(Refusal::NotFound { uri: uri.to_owned() }),
+        Some(FoundResource::Resource(resource)) => {
+            let start = |ctx| Ok((resource.run)(ctx));
+            let end =
+                |end| resource_result(request, uri, (resource.cache, resource.is_hidden_from_some()), end);
+            run_offer(server, leg(&resource.settings), check, start, end).await
+        }
+        Some(FoundResource::Template(template, variables)) => {
+            let start = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
+            let end =
+                |end| resource_result(request, uri, (template.cache, template.is_hidden_from_some()), end);
+            run_offer(server, leg(&template.settings), check, start, end).await
+        }
     }
-    let fits = lists.templates.iter().find_map(|template| {
-        let variables = template.variables(uri)?;
-        is_seen(server, template, request, caller).then_some((template, variables))
-    });
-    let Some((template, variables)) = fits else { return Err(Refusal::NotFound { uri: uri.to_owned() }) };
-    let start = |ctx| (template.run)(ctx, variables.clone()).map_err(|fault| fault.to_string());
-    let end = |end| resource_result(request, uri, (template.cache, template.per_caller.hides()), end);
-    run_offer(server, leg(&template.settings), check, start, end).await
 }
 
 /// Returns the result of a resource, with the resource's cache hint if the handler set none. What some callers do not see is cached for

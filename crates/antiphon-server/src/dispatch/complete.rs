@@ -2,15 +2,15 @@
 
 use crate::{
     call::in_flight::ConcurrencyPermit,
-    dispatch::seen::is_seen,
+    dispatch::find::{Found, FoundResource, Lookup},
     errors::refusal::Refusal,
     identity::Caller,
     offer::{
         completion::{Completing, Completions, RunCompleter},
-        offers::Offers,
+        prompt::Prompt,
         resource::ResourceTemplate,
     },
-    request::{RequestData, carrier::HandlerPlace, receive::Request},
+    request::{RequestData, carrier::HandlerPlace},
     runtime::{CAUSE, Runtime},
     trace::TraceContext,
 };
@@ -18,12 +18,8 @@ use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped
 use std::{borrow::Cow, sync::Arc};
 
 /// Answers `completion/complete`.
-pub(crate) async fn complete(
-    server: &Arc<Runtime>,
-    offers: &Offers,
-    request: &Request<'_>,
-    caller: &Caller<'_>,
-) -> Result<CompleteResult, Refusal> {
+pub(super) async fn complete(lookup: Lookup<'_>) -> Result<CompleteResult, Refusal> {
+    let Lookup { server, request, caller, .. } = lookup;
     let text = request.text.get();
     // > Validate all completion inputs
     request.unique_names()?;
@@ -31,7 +27,8 @@ pub(crate) async fn complete(
         serde_json::from_str(text).map_err(|fault| Refusal::params(format!("params: {fault}")))?;
     // A completer would take the caller for an anonymous one.
     let principal = server.identified(&request.method, caller)?;
-    let Some(completer) = find(server, offers, request, &params, caller)? else {
+    let reference = find(lookup, &params.reference).await?;
+    let Some(completer) = reference.completer(server, &params.argument.name, caller)? else {
         return Ok(CompleteResult::new(Completions::default().into_wire()));
     };
     let Some(_slot) = ConcurrencyPermit::take(server, HandlerPlace::of(request), caller, principal.as_ref())
@@ -63,48 +60,61 @@ pub(crate) async fn complete(
     }
 }
 
-/// Returns the completer of the argument; `None` if it has none. Suggestions reveal data, so they require the scopes of
-/// their prompt or template.
-fn find<'a>(
-    server: &Runtime,
-    offers: &'a Offers,
-    request: &Request<'_>,
-    params: &CompleteParams,
-    caller: &Caller<'_>,
-) -> Result<Option<&'a RunCompleter>, Refusal> {
-    let argument = params.argument.name.as_str();
-    let unknown = || Refusal::params(format!("Unknown argument: {argument}"));
-    let lists = &offers.lists;
-    match &params.reference {
+/// The offer whose argument is completed.
+enum Reference<'a> {
+    Prompt(Found<'a, Prompt>),
+    Template(Found<'a, ResourceTemplate>),
+    /// The URI of a resource has no variables to complete.
+    Resource,
+}
+
+/// Returns the offer that the request names.
+async fn find<'a>(lookup: Lookup<'a>, reference: &CompletionReference) -> Result<Reference<'a>, Refusal> {
+    match reference {
+        // > Invalid prompt name: `-32602` (Invalid params)
         CompletionReference::Prompt { name, .. } => {
-            // > Invalid prompt name: `-32602` (Invalid params)
-            let prompt = lists.prompts.get(name).filter(|prompt| is_seen(server, *prompt, request, caller));
-            let prompt = prompt.ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))?;
-            server.require_scopes(&prompt.settings.scopes, caller)?;
-            let is_known = prompt.definition.arguments.iter().any(|known| known.name == argument);
-            if is_known { Ok(prompt.completers.get(argument)) } else { Err(unknown()) }
+            let prompt = lookup.prompt(name).await?.map(Reference::Prompt);
+            prompt.ok_or_else(|| Refusal::params(format!("Unknown prompt: {name}")))
         }
         // > For `ResourceTemplateReference`, `uri` is a URI or URI template.
         CompletionReference::Resource { uri } => {
-            let resource =
-                lists.resources.get(uri).filter(|resource| is_seen(server, *resource, request, caller));
-            let is_template = |template: &&ResourceTemplate| is_seen(server, *template, request, caller);
-            let template = lists.templates.get(uri).filter(is_template).or_else(|| {
-                let fits = |template: &&ResourceTemplate| template.variables(uri).is_some();
-                let mut others = lists.templates.iter().filter(|_| resource.is_none());
-                others.find(|template| fits(template) && is_template(template))
-            });
-            if let Some(template) = template {
-                server.require_scopes(&template.settings.scopes, caller)?;
+            if let Some(template) = lookup.template(uri).await? {
+                return Ok(Reference::Template(template));
             }
-            match template {
-                Some(template) if template.has_variable(argument) => Ok(template.completers.get(argument)),
-                Some(_) => Err(unknown()),
-                // The URI of a resource has no variables to complete.
-                None if resource.is_some() => Ok(None),
+            match lookup.resource(uri).await? {
+                Some(FoundResource::Resource(_)) => Ok(Reference::Resource),
+                Some(FoundResource::Template(template, _)) => Ok(Reference::Template(template)),
                 None => Err(Refusal::NotFound { uri: uri.clone() }),
             }
         }
         _ => Err(Refusal::params("params.ref is of an unknown type")),
+    }
+}
+
+impl Reference<'_> {
+    /// Returns the completer of the argument; `None` if it has none. Suggestions reveal data, so they require the scopes of
+    /// their prompt or template.
+    fn completer(
+        &self,
+        server: &Runtime,
+        argument: &str,
+        caller: &Caller<'_>,
+    ) -> Result<Option<&RunCompleter>, Refusal> {
+        let (settings, completers, is_known) = match self {
+            Self::Prompt(prompt) => {
+                let is_known = prompt.definition.arguments.iter().any(|known| known.name == argument);
+                (&prompt.settings, &prompt.completers, is_known)
+            }
+            Self::Template(template) => {
+                (&template.settings, &template.completers, template.has_variable(argument))
+            }
+            Self::Resource => return Ok(None),
+        };
+        server.require_scopes(&settings.scopes, caller)?;
+        if is_known {
+            Ok(completers.get(argument))
+        } else {
+            Err(Refusal::params(format!("Unknown argument: {argument}")))
+        }
     }
 }

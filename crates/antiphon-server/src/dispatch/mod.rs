@@ -4,19 +4,21 @@ mod calls;
 mod complete;
 pub(crate) mod encode;
 mod extension;
+mod find;
 pub(crate) mod listen;
 pub(crate) mod observe;
 pub(crate) mod reply;
-mod seen;
 mod tasks;
 
 use crate::{
     errors::refusal::Refusal,
     identity::Caller,
+    in_place::rare,
     offer::{
-        Profile,
-        list::{List, ListItem},
-        offers::{Lists, Offers},
+        given::GivenItem,
+        offers::{ListAccess, Offers, RegisteredTool},
+        prompt::Prompt,
+        resource::{Resource, ResourceTemplate},
     },
     reply::WithServerInfo,
     request::{carrier::is_notified_in_session, receive::Request},
@@ -28,8 +30,8 @@ use calls::{call_tool, get_prompt, read_resource};
 use complete::complete;
 use encode::{encode, write};
 use extension::extension;
+use find::Lookup;
 use reply::{Finished, finish};
-use seen::caller_info;
 use std::sync::Arc;
 
 /// Answers a request by its method. `subscriptions/listen` is answered later: [`open`](listen::open).
@@ -39,30 +41,26 @@ pub(crate) async fn route(
     request: &Request<'_>,
     caller: &Caller<'_>,
 ) -> Result<Vec<u8>, Refusal> {
-    let Lists { tools, prompts, resources, templates } = &offers.lists;
+    let lookup = Lookup { server, offers, request, caller };
     // > Method not found: `-32601` (Capability not supported)
     if !offers.capabilities.has_method(&request.method) {
         return Err(Refusal::Method(request.method.to_string()));
     }
     match &*request.method {
         method::DISCOVER => encode(request, &offers.discover),
-        method::TOOLS_LIST => page(server, request, caller, tools, &offers.profile),
-        method::PROMPTS_LIST => page(server, request, caller, prompts, &offers.profile),
-        method::RESOURCES_LIST => page(server, request, caller, resources, &offers.profile),
-        method::RESOURCE_TEMPLATES_LIST => page(server, request, caller, templates, &offers.profile),
+        method::TOOLS_LIST => page::<RegisteredTool>(lookup).await,
+        method::PROMPTS_LIST => page::<Prompt>(lookup).await,
+        method::RESOURCES_LIST => page::<Resource>(lookup).await,
+        method::RESOURCE_TEMPLATES_LIST => page::<ResourceTemplate>(lookup).await,
         method::COMPLETION_COMPLETE => {
-            let result = complete(server, offers, request, caller).await?;
+            let result = complete(lookup).await?;
             write(request, &WithServerInfo { result: &result, server_info: &server.server_info.raw })
         }
         method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ => {
             let finished = match &*request.method {
-                method::TOOLS_CALL => {
-                    finish(server, request, call_tool(server, offers, request, caller).await?)
-                }
-                method::PROMPTS_GET => {
-                    finish(server, request, get_prompt(server, offers, request, caller).await?)
-                }
-                _ => finish(server, request, read_resource(server, offers, request, caller).await?),
+                method::TOOLS_CALL => finish(server, request, call_tool(lookup).await?),
+                method::PROMPTS_GET => finish(server, request, get_prompt(lookup).await?),
+                _ => finish(server, request, read_resource(lookup).await?),
             };
             match finished {
                 Finished::Written(body) => body,
@@ -77,37 +75,47 @@ pub(crate) async fn route(
 }
 
 /// > Invalid cursors **SHOULD** result in an error with code -32602 (Invalid params).
-fn page<T: ListItem>(
-    server: &Runtime,
-    request: &Request<'_>,
-    caller: &Caller<'_>,
-    list: &List<T>,
-    profile: &Profile,
-) -> Result<Vec<u8>, Refusal> {
-    let invalid = || Refusal::params("Invalid cursor");
-    let cursor = request.params.cursor;
-    let info = is_kept_for(request, profile) || list.is_per_caller();
-    let info = info.then(|| caller_info(server, request, caller)).transpose()?;
-    if let (Some(session), Some(info)) = (&request.session, &info) {
-        session.listed_for(info);
+async fn page<T: ListAccess + GivenItem>(lookup: Lookup<'_>) -> Result<Vec<u8>, Refusal> {
+    let Lookup { offers, request, .. } = lookup;
+    let (list, profile) = (T::of(&offers.lists), &*offers.profile);
+    let is_per_caller = list.is_per_caller() || lookup.has_given(T::KIND);
+    if is_per_caller || (profile.list_changed && is_notified_in_session(request)) {
+        return rare(page_of_caller::<T>(lookup, is_per_caller)).await;
     }
-    match (&request.session, info.filter(|_| list.is_per_caller())) {
-        (None, None) => encode(request, &list.page(cursor, profile).ok_or_else(invalid)?),
-        (None, Some(info)) => {
-            encode(request, &list.part_for(cursor, profile, &info, Vec::new()).ok_or_else(invalid)?)
-        }
-        (Some(session), info) => {
-            let part = match &info {
-                None => list.part(cursor, profile),
-                Some(info) => list.part_for(cursor, profile, info, Vec::new()),
-            };
-            let part = part.ok_or_else(invalid)?;
+    let cursor = request.params.cursor;
+    match &request.session {
+        None => encode(request, &list.page(cursor, profile).ok_or_else(invalid_cursor)?),
+        Some(session) => {
+            let part = list.part(cursor, profile).ok_or_else(invalid_cursor)?;
             encode(request, &InSession { version: session.version(), result: &part })
         }
     }
 }
 
-/// Returns whether a session keeps the caller of this request: the notifications of its lists are for the caller that read a list last.
-fn is_kept_for(request: &Request<'_>, profile: &Profile) -> bool {
-    profile.list_changed && is_notified_in_session(request)
+/// Answers for a list that depends on its caller, or to a session, whose later notifications are for the caller that read a list last.
+async fn page_of_caller<T: ListAccess + GivenItem>(
+    lookup: Lookup<'_>,
+    is_per_caller: bool,
+) -> Result<Vec<u8>, Refusal> {
+    let Lookup { offers, request, .. } = lookup;
+    let (list, profile, cursor) = (T::of(&offers.lists), &*offers.profile, request.params.cursor);
+    let info = lookup.caller_info()?;
+    if let Some(session) = &request.session {
+        session.listed_for(&info);
+    }
+    let part = if is_per_caller {
+        let given = lookup.given_entries::<T>(&info).await?;
+        list.part_for(cursor, profile, &info, given)
+    } else {
+        list.part(cursor, profile)
+    };
+    let part = part.ok_or_else(invalid_cursor)?;
+    match &request.session {
+        None => encode(request, &part),
+        Some(session) => encode(request, &InSession { version: session.version(), result: &part }),
+    }
+}
+
+fn invalid_cursor() -> Refusal {
+    Refusal::params("Invalid cursor")
 }

@@ -81,6 +81,15 @@ impl<T: ListItem> Entry<T> {
         Ok(Self { digest: digest(key.as_bytes()), key, item: Arc::new(item), written })
     }
 
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the item of an entry that is in no list.
+    pub(crate) fn into_item(self) -> Option<T> {
+        Arc::into_inner(self.item)
+    }
+
     /// Returns whether this caller sees the item.
     pub(crate) fn is_visible_to(&self, caller: &CallerInfo) -> bool {
         self.item.per_caller().shows(&self.key, caller)
@@ -175,6 +184,11 @@ impl<T: ListItem> List<T> {
         self.entries.is_empty()
     }
 
+    /// Returns whether the list has an item with this key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.places.contains_key(key)
+    }
+
     /// Returns whether callers may see different lists.
     pub(crate) fn is_per_caller(&self) -> bool {
         self.is_per_caller
@@ -194,8 +208,7 @@ impl<T: ListItem> List<T> {
         Some(Part::from(Cow::Borrowed(&self.entries), start, profile, None))
     }
 
-    /// Returns the page at the cursor of this caller, whose list has the visible items, and these behind them. An item whose key is
-    /// there already is dropped.
+    /// Returns the page at the cursor of this caller, whose list has the visible items, and these behind them.
     ///
     /// The cursor counts what the caller sees: it tells nothing of other items.
     pub(crate) fn part_for<'a>(

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completion;
+pub(crate) mod given;
 pub(crate) mod list;
 pub(crate) mod offers;
 pub(crate) mod per_caller;

@@ -7,6 +7,7 @@ use crate::{
     offer::{
         Profile,
         check::{InputCheck, OutputCheck, SchemaOrigin},
+        given::{AnyOffers, FindFuture, GivenItem, GivenOffers},
         list::{List, ListItem},
         per_caller::PerCaller,
         prompt::Prompt,
@@ -19,7 +20,7 @@ use crate::{
 };
 use antiphon_wire::{
     DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TaskSupport,
-    TasksCapability, header::params::ParamHeaders, method,
+    TasksCapability, escaped, header::params::ParamHeaders, method,
 };
 use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(crate) struct Offers {
     /// True if a tool that all callers see has arguments that a request repeats in headers.
     has_param_headers: bool,
     pub(crate) profile: Arc<Profile>,
+    /// The offers that are found at run time.
+    pub(crate) given: Option<GivenOffers>,
 }
 
 #[derive(Clone, Debug)]
@@ -145,6 +148,29 @@ macro_rules! in_lists {
     )* };
 }
 
+macro_rules! given {
+    ($($entry:ty: $raw:ty, $all:ident, $checked:expr;)*) => { $(
+        impl GivenItem for $entry {
+            type Raw = $raw;
+
+            fn all<'a>(offers: &'a dyn AnyOffers, caller: &'a CallerInfo) -> FindFuture<'a, Vec<$raw>> {
+                offers.$all(caller)
+            }
+
+            fn checked(raw: $raw) -> Result<Self, BuildError> {
+                $checked(raw)
+            }
+        }
+    )* };
+}
+
+given! {
+    RegisteredTool: Tool, all_tools, RegisteredTool::without_tasks;
+    Prompt: Prompt, all_prompts, Ok;
+    Resource: Resource, all_resources, Ok;
+    ResourceTemplate: ResourceTemplate, all_templates, Ok;
+}
+
 in_lists! {
     RegisteredTool: tools;
     Prompt: prompts;
@@ -153,13 +179,21 @@ in_lists! {
 }
 
 impl Offers {
-    pub(crate) fn new(lists: Lists, profile: Arc<Profile>) -> Result<Self, BuildError> {
-        let completes = lists.prompts.iter().any(|prompt| !prompt.completers.is_empty())
+    pub(crate) fn new(
+        lists: Lists,
+        profile: Arc<Profile>,
+        given: Option<GivenOffers>,
+    ) -> Result<Self, BuildError> {
+        let may_have = |list| given.as_ref().is_some_and(|given| given.0.has_list(list));
+        let [given_tools, given_prompts, given_resources] = ListKind::ALL.map(may_have);
+        let completes = given_prompts
+            || given_resources
+            || lists.prompts.iter().any(|prompt| !prompt.completers.is_empty())
             || lists.templates.iter().any(|template| !template.completers.is_empty());
-        let has_resources = !lists.resources.is_empty() || !lists.templates.is_empty();
+        let has_resources = given_resources || !lists.resources.is_empty() || !lists.templates.is_empty();
         let capabilities = DeclaredCapabilities {
-            tools: profile.list_changed || !lists.tools.is_empty(),
-            prompts: profile.list_changed || !lists.prompts.is_empty(),
+            tools: profile.list_changed || given_tools || !lists.tools.is_empty(),
+            prompts: profile.list_changed || given_prompts || !lists.prompts.is_empty(),
             resources: profile.list_changed || profile.resource_updates || has_resources,
             completions: completes,
             tasks: profile.tasks,
@@ -172,7 +206,7 @@ impl Offers {
         discover.meta = Some(profile.server_info_members.clone());
         let has_param_headers =
             lists.tools.iter().any(|tool| !tool.param_headers.is_empty() && !tool.tool.per_caller.hides());
-        Ok(Self { discover: raw(&discover)?, lists, capabilities, has_param_headers, profile })
+        Ok(Self { discover: raw(&discover)?, lists, capabilities, has_param_headers, profile, given })
     }
 }
 
@@ -238,6 +272,24 @@ impl DeclaredCapabilities {
 }
 
 impl RegisteredTool {
+    /// Warns about a tool without a description.
+    pub(crate) fn warn_without_description(&self) {
+        if self.tool.definition.description.is_none() {
+            tracing::warn!(tool = ?escaped(self.key()), "a tool has no description, by which a model chooses it");
+        }
+    }
+
+    /// Checks a tool that the server does not keep.
+    fn without_tasks(tool: Tool) -> Result<Self, BuildError> {
+        if tool.settings.task != TaskMode::Never {
+            let name = escaped(&tool.definition.name);
+            return Err(BuildError(format!(
+                "the calls of the tool `{name}` of `Offers` cannot become tasks"
+            )));
+        }
+        Self::new(tool)
+    }
+
     /// Checks a tool and compiles its schemas.
     pub(crate) fn new(tool: Tool) -> Result<Self, BuildError> {
         let name = &tool.definition.name;

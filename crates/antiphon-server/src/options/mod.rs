@@ -2,9 +2,10 @@
 
 pub(crate) mod limits;
 
+use crate::errors::BuildError;
 use antiphon_engine::Migration;
 use antiphon_seal::Principal;
-use antiphon_wire::{AskSupport, lock::Lock};
+use antiphon_wire::{AskSupport, escaped, lock::Lock};
 use std::{
     fmt,
     sync::{Arc, atomic::AtomicBool},
@@ -38,6 +39,22 @@ pub(crate) struct Settings {
     /// True after a first leg that asked, held a step, or waited for its record: the next first leg has a tracker from its first
     /// poll.
     pub(crate) needs_tracker: Arc<AtomicBool>,
+}
+
+impl Settings {
+    /// Checks that the server has a store if the offer with this key needs one.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn check_store(&self, key: &str, has_store: bool) -> Result<(), BuildError> {
+        if has_store || self.at_most_once.is_none_or(|level| level == Level::None) {
+            return Ok(());
+        }
+        Err(BuildError(format!(
+            "`{}` has `single_use` or `write_ahead`, which need a store of calls: set one with `.store(..)`",
+            escaped(key)
+        )))
+    }
 }
 
 /// The protection of a call against a second run.

@@ -189,6 +189,7 @@ impl ServerBuilder {
             resources: Arc::new(List::new(offered.resources, &profile)?),
             templates: Arc::new(List::new(offered.templates, &profile)?),
         };
+        lists.tools.iter().for_each(RegisteredTool::warn_without_description);
         // The steps of tasks are stored, if there is a store.
         let of_tasks =
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
@@ -204,7 +205,7 @@ impl ServerBuilder {
         } else {
             None
         };
-        let offers = ArcSwap::from_pointee(Offers::new(lists, profile)?);
+        let offers = ArcSwap::from_pointee(Offers::new(lists, profile, self.given)?);
         let sessions = Sessions::new(Arc::clone(&metrics))?;
         if self.show_errors {
             tracing::warn!(server = %escaped(&self.info.name), "the texts of hidden errors are sent to clients: use `show_errors` for development only");

@@ -6,7 +6,10 @@ use crate::{
     extension::Extension,
     identity::{Caller, Identity, kept::KeptValues},
     layer::LayerSettings,
-    offer::CacheHint,
+    offer::{
+        CacheHint,
+        given::{GivenOffers, Offers},
+    },
     options::{
         Clock,
         limits::{Limits, OnExpired},
@@ -30,6 +33,7 @@ pub struct ServerBuilder {
     pub(crate) info: Implementation,
     pub(crate) instructions: Option<String>,
     pub(crate) offers: Vec<Offer>,
+    pub(crate) given: Option<GivenOffers>,
     pub(crate) states: States,
     pub(crate) list_changed: bool,
     pub(crate) resource_updates: bool,
@@ -70,6 +74,7 @@ impl ServerBuilder {
             info: Implementation::new(name, version),
             instructions: None,
             offers: Vec::new(),
+            given: None,
             states: States::default(),
             list_changed: false,
             resource_updates: false,
@@ -236,6 +241,14 @@ impl ServerBuilder {
             }
             Ok(())
         })
+    }
+
+    /// Adds offers that are found at run time, for each caller, behind the server's own: [`Offers`]. Default: none; a second value replaces the
+    /// first.
+    #[must_use]
+    pub fn offers(mut self, offers: impl Offers) -> Self {
+        self.given = Some(GivenOffers(Arc::new(offers)));
+        self
     }
 
     /// Adds a value that handlers share: each handler with a parameter [`State<T>`](crate::State) receives it. There is

@@ -38,7 +38,9 @@ impl Server {
                     .to_owned(),
             ));
         }
-        self.add(RegisteredTool::new(tool)?)
+        let tool = RegisteredTool::new(tool)?;
+        tool.warn_without_description();
+        self.add(tool)
     }
 
     /// Removes the tool of this name. Returns true if there was one; false also if the server did not declare list
@@ -120,6 +122,7 @@ impl Server {
     }
 
     fn add<T: ListAccess>(&self, thing: T) -> Result<(), BuildError> {
+        thing.settings().check_store(thing.key(), self.0.runtime.claims.is_some())?;
         let entry = Entry::new(thing)?;
         let make =
             |list: &List<T>, profile: &Profile| Ok(Some((list.with(entry.clone(), profile)?, entry.clone())));
@@ -151,7 +154,7 @@ impl Server {
             let Some((list, entry)) = made else { return Ok(false) };
             let mut lists = current.lists.clone();
             *T::of_mut(&mut lists) = Arc::new(list);
-            let changed = Arc::new(Offers::new(lists, Arc::clone(&current.profile))?);
+            let changed = Arc::new(Offers::new(lists, Arc::clone(&current.profile), current.given.clone())?);
             let found = Guard::into_inner(self.0.offers.compare_and_swap(&current, changed));
             if Arc::ptr_eq(&found, &current) {
                 break entry;

@@ -135,8 +135,9 @@ async fn arguments_reach_the_function_and_what_does_not_fit_is_named() {
         ("find", json!({"key": "k"}), r#"{"key":"db k","limit":null}"#),
         ("find", json!({"key": "k", "limit": null}), r#"{"key":"db k","limit":null}"#),
         ("find", json!({"key": ""}), "nothing to look for"),
-        // As with a plain struct, what nobody asked for is passed over.
-        ("find", json!({"key": "k", "db": "mine", "ctx": 1}), r#"{"key":"db k","limit":null}"#),
+        // States and the context are no arguments.
+        ("find", json!({"key": "k", "db": "mine"}), "Invalid arguments for tool find: has no member `db`"),
+        ("find", json!({"key": "k", "ctx": 1}), "Invalid arguments for tool find: has no member `ctx`"),
         ("every.kind", json!({"count": 1}), least),
         ("every.kind", json!({"count": 1.0}), least),
         (

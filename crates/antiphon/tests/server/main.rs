@@ -24,6 +24,7 @@ mod metrics;
 mod mounted;
 mod notifications;
 mod observed;
+mod offers;
 mod per_caller;
 mod refusal_log;
 mod response_forms;

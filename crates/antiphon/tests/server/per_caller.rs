@@ -163,7 +163,7 @@ impl Person {
     }
 
     /// The next notification: its method, and the URI if it has one.
-    async fn hears(&mut self) -> String {
+    async fn notified(&mut self) -> String {
         let message = self.receive().await;
         let method = message["method"].as_str().unwrap_or_else(|| panic!("{message}"));
         let method = method.trim_start_matches("notifications/");
@@ -355,13 +355,13 @@ async fn only_those_whose_list_changed_are_notified() {
             change(&server);
             for (person, expected) in [(&mut admin, admin_hears), (&mut guest, guest_hears)] {
                 if !expected.is_empty() {
-                    assert_eq!(person.hears().await, expected, "{era:?} {}", person.name);
+                    assert_eq!(person.notified().await, expected, "{era:?} {}", person.name);
                 }
             }
             // What is not expected would come before this one, or as one more after it.
             server.list_changed(ListKind::Prompts, |_| true);
             for person in [&mut admin, &mut guest] {
-                assert_eq!(person.hears().await, "prompts/list_changed", "{era:?} {}", person.name);
+                assert_eq!(person.notified().await, "prompts/list_changed", "{era:?} {}", person.name);
             }
         }
     }
