@@ -1,4 +1,4 @@
-//! What an operator sees of a round: its asks, the time until its answers, and the trace of its call.
+//! The counts and events of a round, the time until its answers, and the trace of its call.
 
 use crate::{
     request::receive::Request,
