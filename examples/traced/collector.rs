@@ -9,11 +9,11 @@ use tracing_subscriber::{Layer as _, filter::Targets, layer::SubscriberExt as _}
 
 /// The spans of this process that ended.
 #[derive(Clone)]
-pub struct Collector(InMemorySpanExporter);
+pub(crate) struct Collector(InMemorySpanExporter);
 
 impl Collector {
     /// Collects the spans of antiphon in this process.
-    pub fn install() -> Result<Self> {
+    pub(crate) fn install() -> Result<Self> {
         let collected = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder().with_simple_exporter(collected.clone()).build();
         // The layer exports the spans of `tracing`. The time of people began before it was known, so antiphon exports it by the global
@@ -30,7 +30,7 @@ impl Collector {
     }
 
     /// Returns the spans of the trace in which a span has this name.
-    pub fn trace_with(&self, name: &str) -> Vec<SpanData> {
+    pub(crate) fn trace_with(&self, name: &str) -> Vec<SpanData> {
         let mut all = self.all();
         let trace = all.iter().find(|span| span.name == name).map(|span| span.span_context.trace_id());
         all.retain(|span| Some(span.span_context.trace_id()) == trace);
@@ -38,13 +38,13 @@ impl Collector {
     }
 
     /// Returns all spans.
-    pub fn all(&self) -> Vec<SpanData> {
+    pub(crate) fn all(&self) -> Vec<SpanData> {
         self.0.get_finished_spans().unwrap_or_default()
     }
 }
 
 /// Returns the spans of a trace as a tree, in the order of their beginning.
-pub fn tree(spans: &[SpanData]) -> String {
+pub(crate) fn tree(spans: &[SpanData]) -> String {
     let is_root =
         |span: &&SpanData| spans.iter().all(|other| other.span_context.span_id() != span.parent_span_id);
     let mut text = String::new();

@@ -5,7 +5,7 @@
 use super::*;
 use antiphon::server::{Caller, TaskMode, Tool};
 use opentelemetry_sdk::trace::SpanData;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::OnceLock;
 
 /// The collector of this program: `tracing` has one subscriber.
@@ -14,22 +14,20 @@ fn collector() -> &'static Collector {
     COLLECTOR.get_or_init(|| Collector::install().unwrap())
 }
 
-/// Returns a tool whose first step has this name, which is unique among the tests: so its trace is found.
-fn tool_with(step: &'static str) -> Tool {
-    Tool::new(
-        "deploy",
-        async move |ctx: &Ctx, _: serde_json::Map<String, Value>| -> antiphon::Result<String> {
-            ctx.step(step, async |_| Ok(())).await?;
-            let sure = ctx.confirm("s3cret-question").key("sure").await?;
-            ctx.step("start", async |_| Ok("s3cret-result".to_owned())).await?;
-            Ok(format!("{sure}"))
-        },
-    )
+/// A tool whose first step has the name that the call says: a name that is unique among the tests, so its trace is found.
+fn deploying() -> Tool {
+    Tool::new("deploy", async |ctx: &Ctx, arguments: Map<String, Value>| -> antiphon::Result<String> {
+        let first = arguments["step"].as_str().unwrap_or_default();
+        ctx.step(first, async |_| Ok(())).await?;
+        let sure = ctx.confirm("s3cret-question").key("sure").await?;
+        ctx.step("start", async |_| Ok("s3cret-result".to_owned())).await?;
+        Ok(format!("{sure}"))
+    })
 }
 
-fn instances(change: impl Fn() -> Tool) -> [Server; 2] {
+fn instances() -> [Server; 2] {
     let key = SecretKey::random().unwrap().to_base64url();
-    [(); 2].map(|()| instance(&key, change()).unwrap())
+    [(); 2].map(|()| instance(&key, deploying()).unwrap())
 }
 
 /// Asserts that the spans are this tree, whose lines may stand in any order among their siblings.
@@ -61,21 +59,24 @@ const CLIENT: &str = "tools/call deploy (client)";
 #[tokio::test]
 async fn a_call_on_two_instances_is_one_tree() {
     let collector = collector();
-    let instances = instances(|| tool_with("first of a client"));
+    let instances = instances();
     let client = client(&instances).await.unwrap();
-    let result = client.call_tool("deploy", json!({"password": "s3cret-argument"})).await.unwrap();
+    let result = client
+        .call_tool("deploy", json!({"step": "first-of-a-client", "password": "s3cret-argument"}))
+        .await
+        .unwrap();
     assert_eq!(result.first_text(), Some("true"));
     let of = |line: &str| format!("{CLIENT} > {line}");
     let expected = [
         CLIENT.to_owned(),
         of("tools/call deploy (server, leg 1)"),
-        of("tools/call deploy (server, leg 1) > step first of a client (internal)"),
+        of("tools/call deploy (server, leg 1) > step first-of-a-client (internal)"),
         of("antiphon.ask.answer (internal)"),
         of("antiphon.ask.wait (internal)"),
         of("tools/call deploy (server, leg 2)"),
         of("tools/call deploy (server, leg 2) > step start (internal)"),
     ];
-    let spans = collector.trace_with("step first of a client");
+    let spans = collector.trace_with("step first-of-a-client");
     check(&spans, &expected.each_ref().map(|line| &**line));
     for instance in &instances {
         assert_eq!(instance.metrics().value("antiphon_legs_total", &[]), Some(1.0));
@@ -96,8 +97,8 @@ async fn a_call_on_two_instances_is_one_tree() {
 #[tokio::test]
 async fn a_client_without_a_trace_gets_one_trace() {
     let collector = collector();
-    let instances = instances(|| tool_with("first without a trace"));
-    let mut params = json!({"name": "deploy", "arguments": {}});
+    let instances = instances();
+    let mut params = json!({"name": "deploy", "arguments": {"step": "first-without-a-trace"}});
     for instance in &instances {
         let reply = send(instance, &params).await;
         params["requestState"] = reply["result"]["requestState"].clone();
@@ -107,26 +108,26 @@ async fn a_client_without_a_trace_gets_one_trace() {
     let of = |line: &str| format!("{root} > {line}");
     let expected = [
         root.to_owned(),
-        of("step first without a trace (internal)"),
+        of("step first-without-a-trace (internal)"),
         of("antiphon.ask.wait (internal)"),
         of("tools/call deploy (server, leg 2)"),
         of("tools/call deploy (server, leg 2) > step start (internal)"),
     ];
-    check(&collector.trace_with("step first without a trace"), &expected.each_ref().map(|line| &**line));
+    check(&collector.trace_with("step first-without-a-trace"), &expected.each_ref().map(|line| &**line));
 }
 
 #[tokio::test]
 async fn a_leg_of_another_trace_is_linked() {
     let collector = collector();
-    let instances = instances(|| tool_with("first of two traces"));
-    let mut params = json!({"name": "deploy", "arguments": {}});
+    let instances = instances();
+    let mut params = json!({"name": "deploy", "arguments": {"step": "first-of-two-traces"}});
     for (instance, trace) in instances.iter().zip(["1", "2"]) {
         params["_meta"] = json!({"traceparent": format!("00-{}-b7ad6b7169203331-01", trace.repeat(32))});
         let reply = send(instance, &params).await;
         params["requestState"] = reply["result"]["requestState"].clone();
         params["inputResponses"] = json!({"sure": {"action": "accept", "content": {"value": true}}});
     }
-    let first = collector.trace_with("step first of two traces");
+    let first = collector.trace_with("step first-of-two-traces");
     assert_eq!(first[0].span_context.trace_id().to_string(), "1".repeat(32));
     let all = collector.all();
     let is_second = |span: &&SpanData| {
@@ -136,16 +137,32 @@ async fn a_leg_of_another_trace_is_linked() {
     assert_eq!(second.links.links[0].span_context.trace_id().to_string(), "1".repeat(32));
 }
 
+/// A tool's error is one in the span too, although its reply is a result.
+#[tokio::test]
+async fn an_error_of_a_tool_is_one_of_the_span() {
+    let collector = collector();
+    let [server, _] = instances();
+    let mut params = json!({"name": "deploy", "arguments": {"step": "first-of-an-error"}});
+    for _ in 0..2 {
+        let reply = send(&server, &params).await;
+        params["requestState"] = reply["result"]["requestState"].clone();
+        params["inputResponses"] = json!({"sure": {"action": "decline"}});
+    }
+    let spans = collector.trace_with("step first-of-an-error");
+    let errors: Vec<_> = spans.iter().filter_map(|span| attribute(span, "error.type")).collect();
+    assert_eq!(errors, ["tool_error"], "{spans:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_task_is_in_the_trace_of_its_call() {
     let collector = collector();
-    let [server, _] = instances(|| tool_with("first of a task").task(TaskMode::Required));
+    let server = Server::builder("d", "1").tool(deploying().task(TaskMode::Required)).build().unwrap();
     let person = |ask: FormAsk| async move { Ok(ask.accept(json!({"value": true}))?) };
     let client =
         antiphon::memory::connect(server, Client::builder("t", "1").tasks(true).on_elicit_form(person));
-    let result = client.call_tool("deploy", json!({})).await.unwrap();
+    let result = client.call_tool("deploy", json!({"step": "first-of-a-task"})).await.unwrap();
     assert_eq!(result.first_text(), Some("true"));
-    let spans = collector.trace_with("step first of a task");
+    let spans = collector.trace_with("step first-of-a-task");
     let text = tree(&spans);
     assert!(text.starts_with(CLIENT), "{text}");
     for line in ["    task (internal)", "        tools/call deploy (server, leg 2)", "step start (internal)"]

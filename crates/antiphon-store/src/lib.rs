@@ -4,6 +4,7 @@ mod store;
 mod task;
 
 mod arc;
+mod timed;
 
 mod claim;
 mod identity;
@@ -48,6 +49,7 @@ pub use task::{
     TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate,
     program::{LegControl, LegStop, TaskAction, TaskDecision, TaskEngine, TaskListener, TaskProgram},
 };
+pub use timed::{StoreOperation, TimedStore};
 
 #[cfg(feature = "engine")]
 pub use embedded::EmbeddedEngine;

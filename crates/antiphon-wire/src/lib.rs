@@ -40,6 +40,7 @@ mod subscription;
 mod tag;
 mod task;
 mod tool;
+mod trace_context;
 mod unknown_ask;
 mod version;
 mod walk;
@@ -101,6 +102,7 @@ pub use tool::{
     CallToolParams, CallToolResult, JsonSchema, ListToolsResult, PageParams, TaskMetadata, TaskSupport, Tool,
     ToolAnnotations,
 };
+pub use trace_context::TraceContext;
 pub use unknown_ask::UnknownAsk;
 pub use version::ProtocolVersion;
 

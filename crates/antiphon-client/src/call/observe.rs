@@ -1,34 +1,13 @@
 //! The end of a call in its span.
 
-use crate::{
-    call::{
-        error_kind::ClientErrorKind,
-        outcome::{Final, Finished},
-        rounds::Sent,
-    },
-    request::fault::RequestFault,
-    trace::failed,
-};
+use crate::{call::error_kind::ClientErrorKind, request::fault::RequestFault, trace::failed};
 use antiphon_wire::CallToolResult;
 use tracing::Span;
 
-/// Notes the end of a call.
-pub(super) fn ended<T: Final>(span: &Span, end: &Result<T, ClientErrorKind>) {
+/// Notes the end of a call: its result if a tool was called, or its error.
+pub(super) fn ended(span: &Span, end: Result<Option<&CallToolResult>, &ClientErrorKind>) {
     match end {
-        Ok(result) if result.of_tool().is_some_and(CallToolResult::failed) => {
-            failed(span, None, "tool_error")
-        }
-        Ok(_) => {}
-        Err(kind) => note(span, kind),
-    }
-}
-
-/// Notes the end of a part of a call that the program drives.
-pub(super) fn stepped(span: &Span, end: &Result<Sent<Finished>, ClientErrorKind>) {
-    match end {
-        Ok(Sent::Done(result)) if result.of_tool().is_some_and(CallToolResult::failed) => {
-            failed(span, None, "tool_error");
-        }
+        Ok(Some(result)) if result.failed() => failed(span, None, "tool_error"),
         Ok(_) => {}
         Err(kind) => note(span, kind),
     }

@@ -8,7 +8,7 @@ use crate::{
     },
     call::definition::{Call, CallOptions, must_be_known},
 };
-use antiphon_wire::{ElicitResult, InputRequests, InputResponses};
+use antiphon_wire::{ElicitResult, InputRequests, InputResponses, TraceContext};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
@@ -39,8 +39,8 @@ pub struct PendingCall {
     state: Option<String>,
     /// True if the client permits URLs of any scheme.
     any_url_scheme: bool,
-    /// The `traceparent` of the call, so that the call stays one trace in another process.
-    trace: Option<String>,
+    /// The trace of the call, so that it stays one trace in another process.
+    trace: Option<TraceContext>,
 }
 
 impl PendingCall {
@@ -77,14 +77,14 @@ impl PendingCall {
         Self { any_url_scheme: on, ..self }
     }
 
-    /// The same pending call, in the trace with this `traceparent`.
-    pub(crate) fn with_trace(self, trace: Option<String>) -> Self {
+    /// The same pending call, in this trace.
+    pub(crate) fn with_trace(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
     }
 
-    /// The `traceparent` of the call.
-    pub(crate) fn trace(&self) -> Option<&str> {
-        self.trace.as_deref()
+    /// The trace of the call.
+    pub(crate) fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
     }
 
     /// The server that asks.
@@ -231,7 +231,7 @@ struct PendingCallOut<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     any_url_scheme: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<&'a str>,
+    trace: Option<&'a TraceContext>,
 }
 
 #[derive(Deserialize)]
@@ -250,7 +250,7 @@ struct PendingCallIn {
     #[serde(default)]
     any_url_scheme: bool,
     #[serde(default)]
-    trace: Option<String>,
+    trace: Option<TraceContext>,
 }
 
 /// A version of the format that can be read here.
@@ -267,7 +267,7 @@ impl Serialize for PendingCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { server, call, round, state, any_url_scheme, trace } = self;
         let AskRound { number, asks, answers } = round;
-        let (version, state, trace) = (FORMAT, state.as_deref(), trace.as_deref());
+        let (version, state, trace) = (FORMAT, state.as_deref(), trace.as_ref());
         let (round, any_url_scheme) = (*number, *any_url_scheme);
         PendingCallOut { version, server, call, round, asks, answers, state, any_url_scheme, trace }
             .serialize(serializer)

@@ -24,7 +24,9 @@ use crate::{
     session::connection::Connection,
     trace::{self, otel},
 };
-use antiphon_wire::{CreateTaskResult, ErrorCode, ErrorObject, InputRequests, Task, pacing::Pacing};
+use antiphon_wire::{
+    CallToolResult, CreateTaskResult, ErrorCode, ErrorObject, InputRequests, Task, pacing::Pacing,
+};
 use tokio::time::{Instant, sleep};
 use tracing::{Instrument as _, Span};
 
@@ -32,10 +34,19 @@ use tracing::{Instrument as _, Span};
 const STATE_REFUSED: &str = "Invalid or expired requestState";
 
 /// The outcome of legs: a result, a question or a task.
-pub(super) enum Sent<T> {
+enum Sent<T> {
     Done(T),
     Asked(Box<PendingCall>),
     Task(Box<(Task, TaskForm)>),
+}
+
+impl Sent<Finished> {
+    fn of_tool(&self) -> Option<&CallToolResult> {
+        match self {
+            Self::Done(finished) => finished.of_tool(),
+            Self::Asked(_) | Self::Task(_) => None,
+        }
+    }
 }
 
 /// One call under way. It keeps the answers so far, so that an error can return them.
@@ -87,7 +98,7 @@ impl<'a> Run<'a> {
         let (core, call) = (self.core(), self.call.clone());
         let span = self.span();
         let ended = within(core, call.options(), self.answer_and_send()).instrument(span.clone()).await;
-        observe::ended(&span, &ended);
+        observe::ended(&span, ended.as_ref().map(Final::of_tool));
         match ended {
             Ok(result) => Ok(result),
             Err(kind) => {
@@ -105,7 +116,7 @@ impl<'a> Run<'a> {
         self.by_hand = true;
         let span = self.span();
         let ended = within(core, call.options(), self.send::<Finished>()).instrument(span.clone()).await;
-        observe::stepped(&span, &ended);
+        observe::ended(&span, ended.as_ref().map(Sent::of_tool));
         match ended {
             Ok(Sent::Done(finished)) => Ok(CallProgress::Done(finished)),
             Ok(Sent::Asked(pending)) => Ok(CallProgress::Pending(*pending)),

@@ -1,4 +1,4 @@
-//! What an operator sees of calls and requests: a span for each, by the names of OpenTelemetry's conventions for MCP.
+//! The spans of calls and requests, by the names of OpenTelemetry's conventions for MCP.
 
 #[cfg(feature = "otel")]
 pub(crate) mod otel;

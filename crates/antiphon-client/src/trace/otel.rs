@@ -1,6 +1,6 @@
 //! The trace of a call for OpenTelemetry: its context is sent in `_meta`.
 
-use antiphon_wire::Meta;
+use antiphon_wire::{Meta, TraceContext};
 use opentelemetry::{
     Context, SpanId, TraceFlags, TraceId, global,
     propagation::Injector,
@@ -26,7 +26,7 @@ pub(crate) fn inject(meta: &mut Meta) {
     global::get_text_map_propagator(|all| all.inject_context(&context, &mut fields));
     let context = context.span().span_context().clone();
     if context.is_valid() && !meta.0.contains_key("traceparent") {
-        meta.0.insert("traceparent".to_owned(), Value::String(to_text(&context)));
+        meta.0.insert("traceparent".to_owned(), Value::String(of(&context).traceparent().to_owned()));
         let state = context.trace_state().header();
         if !state.is_empty() {
             meta.0.insert("tracestate".to_owned(), Value::String(state));
@@ -34,30 +34,28 @@ pub(crate) fn inject(meta: &mut Meta) {
     }
 }
 
-/// Returns the context of the present span as a `traceparent`; `None` if nobody exports it.
-pub(crate) fn current() -> Option<String> {
+/// Returns the context of the present span; `None` if nobody exports it.
+pub(crate) fn current() -> Option<TraceContext> {
     let context = Span::current().context();
     let context = context.span().span_context().clone();
-    context.is_valid().then(|| to_text(&context))
+    context.is_valid().then(|| of(&context))
 }
 
 /// Gives a span that has not begun its parent, which is in another process.
-pub(crate) fn set_parent(span: &Span, traceparent: &str) {
+pub(crate) fn set_parent(span: &Span, trace: &TraceContext) {
     if span.is_disabled() {
         return;
     }
-    let mut parts = traceparent.split('-').skip(1);
-    let mut next = || parts.next().unwrap_or_default();
-    let (trace, id, flags) =
-        (TraceId::from_hex(next()), SpanId::from_hex(next()), u8::from_str_radix(next(), 16));
-    if let (Ok(trace), Ok(id), Ok(flags)) = (trace, id, flags) {
-        let context = SpanContext::new(trace, id, TraceFlags::new(flags), true, TraceState::NONE);
-        let _ = span.set_parent(Context::new().with_remote_span_context(context));
-    }
+    let (trace, id, flags) = trace.parts();
+    let (trace, id) = (TraceId::from_bytes(trace.to_be_bytes()), SpanId::from_bytes(id.to_be_bytes()));
+    let context = SpanContext::new(trace, id, TraceFlags::new(flags), true, TraceState::NONE);
+    let _ = span.set_parent(Context::new().with_remote_span_context(context));
 }
 
-fn to_text(context: &SpanContext) -> String {
-    format!("00-{}-{}-{:02x}", context.trace_id(), context.span_id(), context.trace_flags().to_u8())
+fn of(context: &SpanContext) -> TraceContext {
+    let (trace, span) = (context.trace_id().to_bytes(), context.span_id().to_bytes());
+    let flags = context.trace_flags().to_u8();
+    TraceContext::from_parts(u128::from_be_bytes(trace), u64::from_be_bytes(span), flags)
 }
 
 struct Fields<'a>(&'a mut Meta);

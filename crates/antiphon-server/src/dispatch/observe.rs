@@ -38,7 +38,8 @@ pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>)
     let of = |wanted| target.as_ref().filter(|_| request.method == wanted).map(tracing::field::display);
     let trace = TraceContext::of(request.params.meta);
     let is_http = caller.headers.is_some();
-    let session = request.session.is_some().then(|| caller.headers?.get("mcp-session-id"));
+    let session = carrier::session_id(request, caller);
+    let is_leg_of_task = carrier::is_a_task(caller);
     let span = tracing::info_span!(
         "request",
         otel.name = name,
@@ -50,8 +51,8 @@ pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>)
         gen_ai.tool.name = of(method::TOOLS_CALL),
         gen_ai.prompt.name = of(method::PROMPTS_GET),
         mcp.resource.uri = of(method::RESOURCES_READ),
-        mcp.session.id = session.flatten().map(|id| short_digest(id.as_bytes())),
-        network.transport = caller.task.is_none().then_some(if is_http { "tcp" } else { "pipe" }),
+        mcp.session.id = session.map(short_digest),
+        network.transport = (!is_leg_of_task).then_some(if is_http { "tcp" } else { "pipe" }),
         network.protocol.name = is_http.then_some("http"),
         traceparent = trace.as_ref().map(TraceContext::traceparent),
         antiphon.call.id = Empty,
@@ -63,7 +64,7 @@ pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>)
         otel.status_code = Empty,
     );
     // The leg of a task is inside of the task's span.
-    if caller.task.is_none() {
+    if !is_leg_of_task {
         let of_call = || trace_of(server, request, carrier::principal(server, caller).ok()?.as_ref());
         otel::join(&span, request.params.meta, of_call);
     }

@@ -2,12 +2,12 @@
 
 mod histogram;
 mod snapshot;
-pub(crate) mod timed_store;
 
 pub use self::snapshot::Metrics;
 pub(crate) use self::{histogram::Counter, snapshot::Gauges};
 
 use crate::errors::refusal::Refusal;
+use antiphon_store::StoreOperation;
 use antiphon_wire::{InputRequest, InputRequests, method};
 use histogram::Histogram;
 use serde::{Deserialize, de::IgnoredAny};
@@ -58,7 +58,8 @@ const ANSWERS: [(&str, &str); 6] = [
 const STEPS: [&str; 3] = ["done", "error", "no outcome"];
 
 /// The operations of a store.
-const OPERATIONS: [&str; 8] = ["claim", "renew", "append", "commit", "release", "load", "put", "get"];
+const OPERATIONS: [&str; 9] =
+    ["claim", "renew", "append", "commit", "release", "load", "put", "get", "_OTHER"];
 
 /// The counters of a server.
 #[derive(Debug)]
@@ -116,19 +117,6 @@ pub(crate) enum StepEnd {
     Done,
     Error,
     NoOutcome,
-}
-
-/// An operation of the store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum StoreOperation {
-    Claim,
-    Renew,
-    Append,
-    Commit,
-    Release,
-    Load,
-    Put,
-    Get,
 }
 
 impl Meters {
@@ -208,6 +196,17 @@ impl Meters {
     /// Counts an operation of the store.
     pub(crate) fn stored(&self, operation: StoreOperation, succeeded: bool, time: Duration) {
         let failed = if succeeded { 0 } else { OPERATIONS.len() };
-        self.store[operation as usize + failed].record(time);
+        let operation = match operation {
+            StoreOperation::Claim => 0,
+            StoreOperation::Renew => 1,
+            StoreOperation::Append => 2,
+            StoreOperation::Commit => 3,
+            StoreOperation::Release => 4,
+            StoreOperation::Load => 5,
+            StoreOperation::Put => 6,
+            StoreOperation::Get => 7,
+            _ => 8,
+        };
+        self.store[operation + failed].record(time);
     }
 }

@@ -38,6 +38,7 @@ use crate::{
 use antiphon_engine::{Delivery, StopReason};
 use antiphon_seal::Principal;
 use antiphon_wire::{AskSupport, InputRequest, TaskMetadata};
+use http::HeaderValue;
 use std::{sync::Arc, time::Duration};
 
 /// The transport of questions to the client, and the place of the call's record.
@@ -86,6 +87,12 @@ pub(crate) fn is_notified_in_session(request: &Request<'_>) -> bool {
 /// Returns true if headers of the request may repeat its arguments. Earlier revisions have no such headers.
 pub(crate) fn has_param_headers(request: &Request<'_>) -> bool {
     request.session.is_none()
+}
+
+/// Returns the id of a session over HTTP, of which a span has a digest.
+pub(crate) fn session_id<'a>(request: &Request<'_>, caller: &Caller<'a>) -> Option<&'a [u8]> {
+    request.session.as_ref()?;
+    caller.headers?.get("mcp-session-id").map(HeaderValue::as_bytes)
 }
 
 impl LegCarrier {

@@ -1,4 +1,4 @@
-//! What an operator sees of a round: its asks, the time until its answers, and the trace of its call.
+//! The counts and events of a round, the time until its answers, and the trace of its call.
 
 use crate::{
     request::receive::Request,
@@ -13,7 +13,8 @@ use tracing::{Level, Span, enabled};
 /// Counts and logs a round that leaves.
 pub(super) fn round(server: &Runtime, call: &Call, asks: &InputRequests, state: usize) {
     server.metrics.asks(asks);
-    let (id, leg) = (call.id(), call.leg());
+    let id = call.id();
+    let leg = call.leg();
     if leg == 1 {
         // The call has begun in this leg. Later ones have its id from their state.
         Span::current().record("antiphon.call.id", tracing::field::display(id));

@@ -2,11 +2,11 @@
 
 use crate::{
     errors::BuildError,
-    metrics::{Meters, timed_store::TimedStore},
+    metrics::Meters,
     options::{Level, Settings},
 };
 use antiphon_seal::{CallSecret, Principal};
-use antiphon_store::{CallStore, Owner, StoreReach};
+use antiphon_store::{CallStore, Owner, StoreReach, TimedStore};
 use antiphon_wire::escaped;
 use std::{
     sync::{
@@ -125,8 +125,9 @@ pub(crate) struct AtMostOnce {
 impl AtMostOnce {
     /// Times the operations of the store.
     pub(crate) fn timed(mut self, meters: &Arc<Meters>) -> Self {
-        let timed = |store| Arc::new(TimedStore::new(store, Arc::clone(meters))) as Arc<dyn CallStore>;
-        self.store = self.store.map(timed);
+        let meters = Arc::clone(meters);
+        let observer = move |operation, succeeded, time| meters.stored(operation, succeeded, time);
+        self.store = self.store.map(|store| Arc::new(TimedStore::new(store, observer)) as Arc<dyn CallStore>);
         self
     }
 

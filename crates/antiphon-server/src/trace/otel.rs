@@ -29,7 +29,7 @@ pub(crate) fn join(span: &Span, meta: Option<&RawValue>, of_call: impl FnOnce() 
         true => Some(found),
         false => {
             let trace = TraceContext::of(meta).or_else(of_call);
-            trace.map(|trace| found.with_remote_span_context(trace.to_span_context()))
+            trace.map(|trace| found.with_remote_span_context(span_context(&trace)))
         }
     };
     let Some(parent) = parent else { return };
@@ -44,7 +44,7 @@ pub(crate) fn join(span: &Span, meta: Option<&RawValue>, of_call: impl FnOnce() 
 /// Gives a span that has not begun its parent.
 pub(crate) fn set_parent(span: &Span, trace: &TraceContext) {
     if !span.is_disabled() {
-        let _ = span.set_parent(Context::new().with_remote_span_context(trace.to_span_context()));
+        let _ = span.set_parent(Context::new().with_remote_span_context(span_context(trace)));
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn current() -> Option<TraceContext> {
 
 /// Links the present span to the trace of its call, if it is in another one.
 pub(crate) fn link(to: &TraceContext) {
-    let (span, of_call) = (Span::current(), to.to_span_context());
+    let (span, of_call) = (Span::current(), span_context(to));
     if span.context().span().span_context().trace_id() != of_call.trace_id() {
         span.add_link(of_call);
     }
@@ -76,7 +76,7 @@ pub(crate) fn waited(
     end: SystemTime,
 ) {
     let parent = match parent {
-        Some(trace) => Context::new().with_remote_span_context(trace.to_span_context()),
+        Some(trace) => Context::new().with_remote_span_context(span_context(trace)),
         None => Span::current().context(),
     };
     let tracer = global::tracer("antiphon");
@@ -85,14 +85,11 @@ pub(crate) fn waited(
     tracer.build_with_context(builder, &parent).end_with_timestamp(end.max(begin));
 }
 
-impl TraceContext {
-    fn to_span_context(&self) -> SpanContext {
-        let (trace, span, flags) = self.parts();
-        let state = self.tracestate().and_then(|state| TraceState::from_str(state).ok());
-        let (trace, span) =
-            (TraceId::from_bytes(trace.to_be_bytes()), SpanId::from_bytes(span.to_be_bytes()));
-        SpanContext::new(trace, span, TraceFlags::new(flags), true, state.unwrap_or_default())
-    }
+fn span_context(of: &TraceContext) -> SpanContext {
+    let (trace, span, flags) = of.parts();
+    let state = of.tracestate().and_then(|state| TraceState::from_str(state).ok());
+    let (trace, span) = (TraceId::from_bytes(trace.to_be_bytes()), SpanId::from_bytes(span.to_be_bytes()));
+    SpanContext::new(trace, span, TraceFlags::new(flags), true, state.unwrap_or_default())
 }
 
 /// The reserved keys of a `_meta`, for the propagator of the program.

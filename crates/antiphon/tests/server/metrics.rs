@@ -1,4 +1,4 @@
-//! What is counted, as its text for Prometheus has it.
+//! The metrics of a server, their text for Prometheus, and the routes for operators.
 
 use crate::common::{
     post::post,

@@ -1,4 +1,4 @@
-//! What an operator sees of steps: a span for each that runs here, and counts.
+//! The spans and counts of steps that run here.
 
 use super::body::{Ended, NoOutcome};
 use crate::metrics::{Meters, StepEnd};

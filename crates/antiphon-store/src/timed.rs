@@ -1,25 +1,60 @@
 //! A store of calls whose operations are timed.
 
-use super::{Meters, StoreOperation};
-use antiphon_store::{
-    Appended, BlobDigest, CallKey, CallStore, Claim, ClaimRequest, Fence, Owner, StepRecord, StoreError,
-    StoreFuture, StoreIdentity, StoreReach, Swept, TaskStore,
+use crate::{
+    blob::BlobDigest,
+    claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
+    error::{StoreError, StoreFuture},
+    identity::{StoreIdentity, StoreReach},
+    step::{Appended, StepRecord},
+    store::{CallStore, Swept},
+    task::TaskStore,
 };
 use std::{
+    fmt,
+    future::Future,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-/// A store, and the meters of its server.
-#[derive(Debug)]
-pub(crate) struct TimedStore {
+/// An operation of a store that is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreOperation {
+    /// [`CallStore::claim`].
+    Claim,
+    /// [`CallStore::renew`].
+    Renew,
+    /// [`CallStore::append`].
+    Append,
+    /// [`CallStore::commit`].
+    Commit,
+    /// [`CallStore::release`].
+    Release,
+    /// [`CallStore::load`].
+    Load,
+    /// [`CallStore::put`].
+    Put,
+    /// [`CallStore::get`].
+    Get,
+}
+
+/// Receives an operation that ended, true if it succeeded, and its time.
+type Observer = dyn Fn(StoreOperation, bool, Duration) + Send + Sync;
+
+/// A store that passes the time of each operation to an observer: for metrics. Transactions and sweeps are not timed.
+#[derive(Clone)]
+pub struct TimedStore {
     store: Arc<dyn CallStore>,
-    meters: Arc<Meters>,
+    observer: Arc<Observer>,
 }
 
 impl TimedStore {
-    pub(crate) fn new(store: Arc<dyn CallStore>, meters: Arc<Meters>) -> Self {
-        Self { store, meters }
+    /// Returns the store, with an observer of its operations.
+    pub fn new(
+        store: Arc<dyn CallStore>,
+        observer: impl Fn(StoreOperation, bool, Duration) + Send + Sync + 'static,
+    ) -> Self {
+        Self { store, observer: Arc::new(observer) }
     }
 
     fn timed<'a, T>(
@@ -30,9 +65,15 @@ impl TimedStore {
         Box::pin(async move {
             let begin = Instant::now();
             let result = work.await;
-            self.meters.stored(operation, result.is_ok(), begin.elapsed());
+            (self.observer)(operation, result.is_ok(), begin.elapsed());
             result
         })
+    }
+}
+
+impl fmt::Debug for TimedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(f)
     }
 }
 
