@@ -6,6 +6,7 @@ use crate::{
 };
 use antiphon_wire::{
     AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion, escaped,
+    extension::InvalidExtension,
 };
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -78,6 +79,8 @@ pub enum RequestFault {
     /// The pending call is for a modern server, but the server supports legacy versions only, and their sessions have no pending
     /// calls: nothing was sent.
     PendingOnSession,
+    /// The message, or an extension, is not one that can be sent: nothing was sent.
+    Extension(InvalidExtension),
     /// The request cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
@@ -264,6 +267,7 @@ impl fmt::Display for RequestFault {
                  it again",
             ),
             Self::Ask(fault) => fault.fmt(f),
+            Self::Extension(error) => error.fmt(f),
             Self::Unwritable(_) => f.write_str("the request cannot be written as JSON"),
         }
     }

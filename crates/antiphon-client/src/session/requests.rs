@@ -172,7 +172,7 @@ impl Shared {
         let mut exchange = self.link.exchange(request, &mut on_message);
         let origin = spec.origin.cloned().unwrap_or_else(|| Origin {
             server: self.server.clone(),
-            method: spec.method,
+            method: spec.method.clone(),
             target: spec.name.unwrap_or_default().to_owned(),
             arguments: spec.arguments.cloned(),
         });
