@@ -9,7 +9,7 @@ use crate::{
     layer::LayerSettings,
     lists::{ServerLists, tools::ServerTools},
     request::{
-        core::{Bounds, Core, CoreSettings},
+        core::{Bounds, Core, CoreSettings, DeclaredExtensions},
         events::{LogEvent, Observers, OnProgress, ProgressEvent},
     },
     session::connection::{Connection, Mode},
@@ -17,8 +17,9 @@ use crate::{
 };
 use antiphon_wire::{
     AskSupport, CreateMessageResult, ElicitResult, Implementation, ListRootsResult, LogLevel,
-    ProtocolVersion, pacing::StateOnlyLimits,
+    ProtocolVersion, extension::InvalidExtension, pacing::StateOnlyLimits,
 };
+use serde::{Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
 #[cfg(feature = "layers")]
 use {
@@ -69,6 +70,7 @@ pub struct ClientBuilder {
     task_notifications: bool,
     draft_tasks: bool,
     layers: LayerSettings,
+    extensions: DeclaredExtensions,
 }
 
 impl Client {
@@ -105,6 +107,7 @@ impl ClientBuilder {
             task_notifications: false,
             draft_tasks: false,
             layers: LayerSettings::default(),
+            extensions: DeclaredExtensions::default(),
         }
     }
 
@@ -293,6 +296,27 @@ impl ClientBuilder {
         self
     }
 
+    /// Declares an extension with these settings, a value that is written as an object (`()` is an empty one), with each request and in each handshake. Default:
+    /// none but that for [tasks](Self::tasks). See [`Client::request`].
+    ///
+    /// # Errors
+    /// If the id is none, or is declared already, or the settings are no object.
+    pub fn extension(mut self, id: &str, settings: impl Serialize) -> Result<Self, InvalidExtension> {
+        self.extensions.add(id, settings)?;
+        Ok(self)
+    }
+
+    /// Calls back for notifications of this method, that of an extension, which come with the response to a request, or in a session.
+    /// Params that do not fit are dropped. As with [`on_progress`](Self::on_progress), the callback must neither block nor panic.
+    pub fn on_notification<P: DeserializeOwned>(
+        mut self,
+        method: impl Into<String>,
+        callback: impl Fn(P) + Send + Sync + 'static,
+    ) -> Self {
+        self.observers.of_extensions.add(method.into(), callback);
+        self
+    }
+
     /// Sets whether the callbacks of a round run one after another. Default: `false`; they run concurrently, started in the
     /// server's order.
     pub fn one_at_a_time(mut self, on: bool) -> Self {
@@ -460,6 +484,7 @@ impl ClientBuilder {
             tasks: self.tasks,
             task_notifications: self.task_notifications,
             draft_tasks: self.draft_tasks,
+            extensions: self.extensions,
         });
         let connection = Connection::new(Arc::new(core), Arc::new(transport), self.mode, self.layers.build());
         Client::new(ServerTools::new(ServerLists { connection: Arc::new(connection) }, self.checks_output))

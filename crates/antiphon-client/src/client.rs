@@ -32,7 +32,7 @@ use antiphon_wire::{
     Tool, escaped, method, write_notification, write_request,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 /// A client of one server. Clones are the same client.
 #[derive(Clone)]
@@ -324,11 +324,11 @@ impl Client {
 }
 
 impl Client {
-    fn connection(&self) -> &Connection {
+    pub(crate) fn connection(&self) -> &Connection {
         &self.tools.lists.connection
     }
 
-    fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.connection().core
     }
 
@@ -336,7 +336,11 @@ impl Client {
         call.map_err(|error| self.error(method, ClientErrorKind::Arguments(error)))
     }
 
-    fn error(&self, method: &'static str, kind: impl Into<ClientErrorKind>) -> ClientError {
+    pub(crate) fn error(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        kind: impl Into<ClientErrorKind>,
+    ) -> ClientError {
         ClientError::of_request(self.server(), method, kind)
     }
 }

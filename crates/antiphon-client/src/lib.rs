@@ -110,6 +110,7 @@ mod builder;
 mod cache;
 mod call;
 mod client;
+mod extension;
 mod layer;
 mod lists;
 mod request;

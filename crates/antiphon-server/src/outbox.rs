@@ -71,7 +71,7 @@ struct Message {
 pub enum MessageKind {
     /// Progress. The newest message of a request replaces the one before.
     Progress,
-    /// A log message. Dropped.
+    /// A log message, or a notification of an extension. Dropped.
     Log,
     /// A request to the client, or its cancellation. Never dropped: the number is limited by what may be asked at once.
     Ask,

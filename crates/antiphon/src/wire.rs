@@ -10,6 +10,11 @@ pub use antiphon_wire::{
     ServerCapabilities, SubscriptionFilter, Task, TaskStatus, Tool, ToolAnnotations, Ttl,
 };
 
+/// The error of an extension that cannot be declared or used.
+pub mod extensions {
+    pub use antiphon_wire::extension::InvalidExtension;
+}
+
 /// The kinds of content, the contents of resources, and the parts of prompts.
 pub mod content {
     pub use antiphon_wire::{

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod examples;
+mod extensions;
 mod hello_ask;
 mod replicas;
 mod two_replicas;

@@ -11,7 +11,7 @@ use antiphon_wire::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 /// The origin of an ask: server, call, round and key. Serializes for a web page, without the callback's progress.
 #[derive(Clone, Debug, Serialize)]
@@ -21,7 +21,7 @@ pub struct AskContext {
     pub server: ServerIdentity,
     /// The method of the call: `tools/call`, `prompts/get` or `resources/read`. An ask that a session receives outside of the
     /// response to a call, such as every ask over pipes, names no call: then it is `initialize`, and target and arguments are empty.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The tool's or prompt's name, or the resource's URI.
     pub target: String,
     /// The arguments of the call, as they were sent.
@@ -59,7 +59,7 @@ impl AskContext {
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) server: ServerIdentity,
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) target: String,
     pub(crate) arguments: Option<Arc<RawValue>>,
 }
@@ -233,7 +233,7 @@ pub struct Round {
     /// The server that asks.
     pub server: ServerIdentity,
     /// The method of the call.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The tool's or prompt's name, or the resource's URI.
     pub target: String,
     /// The arguments of the call, as they were sent.

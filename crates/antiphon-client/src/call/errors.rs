@@ -12,7 +12,7 @@ use crate::{
     transport::{TransportError, TransportErrorKind},
 };
 use antiphon_wire::{ErrorCode, ErrorObject};
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{borrow::Cow, error::Error as StdError, fmt, time::Duration};
 
 /// The reason why a call, or a request such as a list, has no result. Its texts hold neither state nor answers.
 ///
@@ -23,7 +23,7 @@ pub struct ClientError(Box<Inner>);
 
 struct Inner {
     server: ServerIdentity,
-    method: &'static str,
+    method: Cow<'static, str>,
     call: Option<Call>,
     kind: ClientErrorKind,
     pending: Option<PendingCall>,
@@ -37,10 +37,10 @@ impl ClientError {
     /// An error of a request that belongs to no call.
     pub(crate) fn of_request(
         server: ServerIdentity,
-        method: &'static str,
+        method: impl Into<Cow<'static, str>>,
         kind: impl Into<ClientErrorKind>,
     ) -> Self {
-        let kind = kind.into();
+        let (method, kind) = (method.into(), kind.into());
         Self(Box::new(Inner {
             server,
             method,
@@ -60,7 +60,7 @@ impl ClientError {
         pending: Option<PendingCall>,
         interrupted: bool,
     ) -> Self {
-        let method = call.method();
+        let method = Cow::Borrowed(call.method());
         Self(Box::new(Inner { server, method, call: Some(call), kind, pending, task: None, interrupted }))
     }
 
@@ -86,8 +86,8 @@ impl ClientError {
     }
 
     /// The method of the request, such as `tools/call`.
-    pub fn method(&self) -> &'static str {
-        self.0.method
+    pub fn method(&self) -> &str {
+        &self.0.method
     }
 
     /// The call; none if its arguments were wrong, or the request belongs to no call.

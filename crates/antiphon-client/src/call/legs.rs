@@ -52,7 +52,7 @@ impl Legs<'_> {
     ) -> Result<Leg<T>, RequestFault> {
         let options = call.options();
         let mut spec = RequestSpec {
-            method: call.method(),
+            method: call.method().into(),
             name: Some(call.name()),
             timeout: options.leg_timeout.unwrap_or(self.tools.lists.connection.core.bounds.leg_timeout),
             headers: Vec::new(),

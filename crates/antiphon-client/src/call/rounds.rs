@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
                 belongs_here(core, pending)?;
                 let origin = Origin {
                     server: pending.server().clone(),
-                    method: self.call.method(),
+                    method: self.call.method().into(),
                     target: self.call.name().to_owned(),
                     arguments: self.call.shared_arguments().cloned(),
                 };

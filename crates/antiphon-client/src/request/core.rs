@@ -12,10 +12,11 @@ use crate::{
 };
 use antiphon_wire::{
     ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, RequestId, ServerCapabilities,
-    TASKS_EXTENSION, escaped, pacing::StateOnlyLimits,
+    TASKS_EXTENSION, escaped, extension::ExtensionId, pacing::StateOnlyLimits,
 };
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 use std::{
+    borrow::Cow,
     hash::{BuildHasher as _, RandomState},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -30,6 +31,8 @@ use tracing::{Level, Span, enabled};
 pub(crate) struct Core {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
+    /// The extensions that a session declares: all but that for tasks.
+    pub(crate) extensions: DeclaredExtensions,
     /// The capabilities without the extension for tasks, for the draft before it.
     pub(crate) draft_capabilities: ClientCapabilities,
     /// `true` if the client declares the extension for tasks, and makes tasks on sessions.
@@ -80,19 +83,34 @@ pub(crate) struct CoreSettings {
     pub(crate) tasks: bool,
     pub(crate) task_notifications: bool,
     pub(crate) draft_tasks: bool,
+    pub(crate) extensions: DeclaredExtensions,
+}
+
+/// The extensions that the program declares, with their settings.
+#[derive(Clone, Default)]
+pub(crate) struct DeclaredExtensions(pub(crate) Vec<(ExtensionId, Map<String, Value>)>);
+
+impl DeclaredExtensions {
+    /// Adds the extensions to these capabilities.
+    pub(crate) fn declare(&self, capabilities: ClientCapabilities) -> ClientCapabilities {
+        self.0.iter().fold(capabilities, |capabilities, (id, settings)| {
+            capabilities.with_extension_settings(id.as_str(), settings.clone())
+        })
+    }
 }
 
 impl Core {
     pub(crate) fn new(settings: CoreSettings) -> Self {
         let CoreSettings { target, info, handlers, bounds, observers, version, .. } = settings;
-        let CoreSettings { caches, tasks, task_notifications, draft_tasks, .. } = settings;
+        let CoreSettings { caches, tasks, task_notifications, draft_tasks, extensions, .. } = settings;
         // The capabilities of exactly the attached callbacks.
-        let capabilities = ClientCapabilities::for_asks(handlers.declared);
+        let capabilities = extensions.declare(ClientCapabilities::for_asks(handlers.declared));
         Self {
             info,
             draft_capabilities: capabilities.clone(),
             capabilities: if tasks { capabilities.with_extension(TASKS_EXTENSION) } else { capabilities },
             tasks,
+            extensions,
             task_notifications,
             draft_tasks,
             handlers,
@@ -166,7 +184,7 @@ impl Added {
 
 /// A request without its id, version and `_meta`.
 pub(crate) struct RequestSpec<'a> {
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) name: Option<&'a str>,
     pub(crate) timeout: Duration,
     /// Headers beyond those that every request has, for transports that have any.
@@ -215,14 +233,14 @@ impl RequestSpec<'_> {
         body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         OutgoingRequest {
             name: self.name.map(str::to_owned),
-            ..OutgoingRequest::new(id, self.method, version, body)
+            ..OutgoingRequest::new(id, self.method.clone(), version, body)
         }
     }
 
     /// A request that belongs to no call.
-    pub(crate) fn single(method: &'static str, timeout: Duration) -> Self {
+    pub(crate) fn single(method: impl Into<Cow<'static, str>>, timeout: Duration) -> Self {
         Self {
-            method,
+            method: method.into(),
             name: None,
             timeout,
             headers: Vec::new(),
@@ -249,7 +267,7 @@ pub(crate) fn note_leg(spec: &RequestSpec<'_>, id: &RequestId) {
     if spec.leg == 1 {
         Span::current().record("jsonrpc.request.id", tracing::field::display(escaped(id)));
     }
-    tracing::debug!(method = spec.method, id = %escaped(id), leg = spec.leg, round = spec.round, "a request leaves");
+    tracing::debug!(method = %escaped(&spec.method), id = %escaped(id), leg = spec.leg, round = spec.round, "a request leaves");
 }
 
 /// Returns enough randomness to distinguish two clients; the standard library seeds each state differently.

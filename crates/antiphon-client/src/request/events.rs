@@ -1,9 +1,10 @@
 //! The events of a request that is under way: progress and log messages.
 
-use crate::asks::questions::ServerIdentity;
-use antiphon_wire::LogLevel;
+use crate::{asks::questions::ServerIdentity, transport::IncomingNotification};
+use antiphon_wire::{LogLevel, arguments::decode_params};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 /// The request that a notification belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct EventContext {
     /// The server that sent it.
     pub server: ServerIdentity,
     /// The request's method, such as `tools/call`.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The tool's or prompt's name, or the resource's URI; none for a list.
     pub name: Option<String>,
     /// The number of rounds of questions before this request. 0 if nothing was asked yet.
@@ -83,6 +84,41 @@ pub(crate) struct Observers {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log: Option<OnLog>,
     pub(crate) level: Option<LogLevel>,
+    /// The callbacks for notifications of extensions.
+    pub(crate) of_extensions: OnNotification,
+}
+
+/// A callback that reads the notification's params itself.
+type Read = Arc<dyn Fn(&IncomingNotification) -> Result<(), String> + Send + Sync>;
+
+/// The callbacks for notifications of extensions, with their methods.
+#[derive(Clone, Default)]
+pub(crate) struct OnNotification(Vec<(String, Read)>);
+
+impl OnNotification {
+    /// Adds a callback, in the place of an earlier one for the same method.
+    pub(crate) fn add<P: DeserializeOwned>(
+        &mut self,
+        method: String,
+        callback: impl Fn(P) + Send + Sync + 'static,
+    ) {
+        self.0.retain(|(known, _)| *known != method);
+        let read = move |notification: &IncomingNotification| {
+            let params = match notification.params.as_deref() {
+                Some(params) => decode_params(params)?,
+                None => serde_json::from_str("{}").map_err(|fault| fault.to_string())?,
+            };
+            callback(params);
+            Ok(())
+        };
+        self.0.push((method, Arc::new(read)));
+    }
+
+    /// Passes a notification to its callback; `None` if its method has none.
+    pub(crate) fn pass(&self, notification: &IncomingNotification) -> Option<Result<(), String>> {
+        let (_, read) = self.0.iter().find(|(method, _)| *method == notification.method)?;
+        Some(read(notification))
+    }
 }
 
 impl Observers {

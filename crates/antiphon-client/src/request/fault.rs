@@ -6,6 +6,7 @@ use crate::{
 };
 use antiphon_wire::{
     AskSupport, CallToolResult, ErrorCode, ErrorObject, OutcomeFault, ProtocolVersion, escaped,
+    extension::InvalidExtension,
 };
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -80,6 +81,8 @@ pub enum RequestFault {
     PendingOnSession,
     /// A layer of the client refused the request, or failed. The request was sent only if the layer sent it.
     Layer(Box<dyn StdError + Send + Sync>),
+    /// The message, or an extension, is not one that can be sent: nothing was sent.
+    Extension(InvalidExtension),
     /// The request cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
@@ -267,6 +270,7 @@ impl fmt::Display for RequestFault {
             ),
             Self::Ask(fault) => fault.fmt(f),
             Self::Layer(_) => f.write_str("a layer of this client refused the request"),
+            Self::Extension(error) => error.fmt(f),
             Self::Unwritable(_) => f.write_str("the request cannot be written as JSON"),
         }
     }

@@ -65,11 +65,15 @@ impl<'a> NotificationSink<'a> {
         let dropped = match &*notification.method {
             method::PROGRESS => self.on_progress_params(params),
             method::MESSAGE => self.on_log_message(params),
-            _ => Some("no observer is attached for its method"),
+            _ => match self.core.observers.of_extensions.pass(&notification) {
+                Some(Ok(())) => None,
+                Some(Err(_fault)) => Some("its params do not fit"),
+                None => Some("no observer is attached for its method"),
+            },
         };
         if let Some(why) = dropped {
             tracing::debug!(
-                request = self.of.method,
+                request = %escaped(&self.of.method),
                 method = %escaped(&notification.method),
                 why,
                 "a notification is dropped"
@@ -127,7 +131,7 @@ impl<'a> NotificationSink<'a> {
         let make = || {
             let name = of.name.map(str::to_owned);
             let server = core.identity();
-            Arc::new(EventContext { server, method: of.method, name, round: of.round, leg: of.leg })
+            Arc::new(EventContext { server, method: of.method.clone(), name, round: of.round, leg: of.leg })
         };
         Arc::clone(self.context.get_or_insert_with(make))
     }

@@ -161,7 +161,7 @@ impl Connection {
         match &reply {
             Ok(Ok(result)) if !asked && has_result_type(result) => self.set_modern(None),
             // The request was carried out: it must not be sent again.
-            Ok(Ok(_)) if method::may_ask(spec.method) => {}
+            Ok(Ok(_)) if method::may_ask(&spec.method) => {}
             // The caller changes to another version.
             Ok(Err(error)) if is_modern_error(error) => {
                 if let Verdict::Modern | Verdict::ModernOf(_) = verdict(&reply) {

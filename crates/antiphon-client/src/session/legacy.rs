@@ -250,6 +250,7 @@ pub(crate) async fn initialize(
     if let Some(roots) = capabilities.0.get_mut("roots") {
         *roots = json!({ "listChanged": true });
     }
+    let capabilities = core.extensions.declare(capabilities);
     let params = InitializeParams::new(version.clone(), capabilities, core.info.clone());
     let id = core.next_id();
     let body = write_request(&id, method::INITIALIZE, &params).map_err(RequestFault::Unwritable)?;

@@ -65,8 +65,8 @@ impl Connection {
     ) -> Result<Box<RawValue>, RequestFault> {
         // A leg is in the span of its call.
         let has_span =
-            !matches!(spec.method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
-        let span = if has_span { self.core.span(spec.method, spec.name) } else { Span::none() };
+            !matches!(&*spec.method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
+        let span = if has_span { self.core.span(&spec.method, spec.name) } else { Span::none() };
         let result = self.request_in_common_version(spec, write).instrument(span.clone()).await;
         result.map_err(|fault| {
             let code = fault.server_error().map(|error| error.code.0);
@@ -204,7 +204,7 @@ impl Shared {
         let mut exchange = self.link.exchange(request, &mut on_message);
         let origin = spec.origin.cloned().unwrap_or_else(|| Origin {
             server: self.server.clone(),
-            method: spec.method,
+            method: spec.method.clone(),
             target: spec.name.unwrap_or_default().to_owned(),
             arguments: spec.arguments.cloned(),
         });

@@ -34,7 +34,8 @@ pub(crate) async fn session_task(shared: Arc<Shared>, ready: oneshot::Sender<()>
     };
     let mut listening = shared.link.listen(&mut is_ready, &mut on_message);
     let server = shared.server.clone();
-    let of_session = Origin { server, method: method::INITIALIZE, target: String::new(), arguments: None };
+    let of_session =
+        Origin { server, method: method::INITIALIZE.into(), target: String::new(), arguments: None };
     let mut open = ServerAsks::new(&shared, of_session);
     let mut listens = true;
     while listens || !open.is_empty() {
@@ -87,6 +88,7 @@ impl Shared {
             | method::RESOURCES_LIST_CHANGED
             | method::RESOURCES_UPDATED => self.on_change(notification),
             method::TASKS_STATUS => self.listeners.notify(notification),
+            _ if matches!(self.core.observers.of_extensions.pass(notification), Some(Ok(()))) => {}
             _ => {
                 tracing::debug!(server = %escaped(&self.server), "a notification without a listener: dropped")
             }
@@ -127,7 +129,7 @@ impl Shared {
         // The message belongs to no request, or to one of several that cannot be determined.
         let context = EventContext {
             server: self.server.clone(),
-            method: method::INITIALIZE,
+            method: method::INITIALIZE.into(),
             name: None,
             round: 0,
             leg: 0,

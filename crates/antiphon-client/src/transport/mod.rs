@@ -38,6 +38,13 @@ pub trait Transport: Send + Sync + 'static {
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>>;
 
+    /// Sends one notification of an extension. Resolves once the server has it, or has accepted it over HTTP. A transport that passes
+    /// requests on to another passes notifications on too. Default: fails, and sends nothing.
+    fn notify(&self, notification: OutgoingNotification) -> BoxFuture<'_, Result<(), TransportError>> {
+        let text = format!("this transport sends no notifications: {:?} was not sent", notification.method);
+        Box::pin(std::future::ready(Err(TransportError::new(TransportErrorKind::Unreachable, text))))
+    }
+
     /// Ends the connection: closes streams, stops a child process. Requests that are under way fail.
     fn close(&self) -> BoxFuture<'_, ()>;
 
@@ -66,6 +73,10 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         (**self).exchange(request, on_notification)
+    }
+
+    fn notify(&self, notification: OutgoingNotification) -> BoxFuture<'_, Result<(), TransportError>> {
+        (**self).notify(notification)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
@@ -127,6 +138,31 @@ impl fmt::Debug for OutgoingRequest {
             .field("name", &self.name)
             .field("version", &self.version)
             .finish_non_exhaustive()
+    }
+}
+
+/// One notification of the client to a server of 2026-07-28, written as it is sent.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct OutgoingNotification {
+    /// The method; HTTP repeats it in a header.
+    pub method: Cow<'static, str>,
+    /// The protocol version in `_meta`; HTTP repeats it in a header.
+    pub version: ProtocolVersion,
+    /// The whole message, without a newline at its end.
+    pub body: Vec<u8>,
+}
+
+impl OutgoingNotification {
+    pub(crate) fn new(method: Cow<'static, str>, version: ProtocolVersion, body: Vec<u8>) -> Self {
+        Self { method, version, body }
+    }
+}
+
+impl fmt::Debug for OutgoingNotification {
+    /// Formats no body: it holds what the program sends.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutgoingNotification").field("method", &self.method).finish_non_exhaustive()
     }
 }
 

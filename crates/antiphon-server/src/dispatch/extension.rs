@@ -81,6 +81,7 @@ async fn call<T>(
         request: data,
         trace: TraceContext::of(request.params.meta),
         emitter: Emitter::of(request, caller.outbox, false),
+        outbox: caller.outbox.cloned(),
     }));
     let answered = run(ctx).map_err(Refusal::params)?;
     tokio::time::timeout(server.limits.handler_timeout, answered).await.map_err(|_elapsed| {

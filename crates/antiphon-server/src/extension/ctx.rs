@@ -4,13 +4,18 @@ use crate::{
     call::emit::Emitter,
     errors::Error,
     identity::Bearer,
+    outbox::{MessageKind, Outbox},
     request::{RequestData, RequestInfo},
     runtime::Runtime,
     trace::TraceContext,
 };
 use antiphon_seal::Principal;
-use antiphon_wire::{Implementation, ProtocolVersion, extension::ExtensionId};
-use serde::de::DeserializeOwned;
+use antiphon_wire::{
+    Implementation, ProtocolVersion,
+    extension::{ExtensionId, check_method},
+    write_notification,
+};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use std::{fmt, sync::Arc};
 
@@ -30,6 +35,8 @@ pub(crate) struct ExtensionMessage {
     pub(crate) request: RequestData,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) emitter: Option<Emitter>,
+    /// `None` if the transport carries replies only.
+    pub(crate) outbox: Option<Outbox>,
 }
 
 impl ExtensionCtx {
@@ -85,6 +92,25 @@ impl ExtensionCtx {
         if let Some(emitter) = &self.0.emitter {
             emitter.progress(progress, total, message);
         }
+    }
+}
+
+impl ExtensionCtx {
+    /// Sends a notification of the extension to the client, before the response to this request. A client that reads slowly may not
+    /// receive it, and nothing is sent where the client reads replies only, nor while a notification of the client is handled.
+    ///
+    /// > The server **MAY** send JSON-RPC _notifications_ [..] before the final response. These notifications **MUST** relate to the
+    /// > originating client request.
+    ///
+    /// # Errors
+    /// If the method is none of an extension, or the params cannot be written as JSON.
+    pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Error> {
+        check_method(method)?;
+        let message = write_notification(method, params)?;
+        if let Some(outbox) = &self.0.outbox {
+            outbox.push(MessageKind::Log, message);
+        }
+        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ use std::{fmt, future::Future};
 /// no extension unless it registers one.
 ///
 /// ```
-/// use antiphon::{Result, server::{Server, extensions::{Extension, ExtensionCtx}}};
+/// use antiphon::{Result, client::Client, memory, server::{Server, extensions::{Extension, ExtensionCtx}}};
 /// use serde_json::json;
 ///
 /// #[derive(serde::Deserialize)]
@@ -43,11 +43,15 @@ use std::{fmt, future::Future};
 ///     Ok(Found { titles })
 /// }
 ///
-/// # fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 /// const SEARCH: &str = "com.example/search";
 /// let search = Extension::new(SEARCH).settings(json!({ "languages": ["en"] })).request("com.example/search.query", query);
 /// let server = Server::builder("library", "1.0").extension(search).build()?;
-/// # drop(server);
+///
+/// let client = Client::builder("reader", "1.0").extension(SEARCH, json!({ "most": 2 }))?;
+/// let client = memory::connect(server, client);
+/// let found: Found = client.request("com.example/search.query", json!({ "text": "sea" })).await?;
+/// assert_eq!(found.titles, ["sea 0", "sea 1"]);
 /// # Ok(()) }
 /// ```
 ///
@@ -92,11 +96,12 @@ impl Extension {
         }
     }
 
-    /// Sets the settings that the server declares for the extension: a value that is written as an object. Default: an empty object.
+    /// Sets the settings that the server declares for the extension: a value that is written as an object; `()` is an empty one, the default.
     #[must_use]
     pub fn settings(mut self, settings: impl Serialize) -> Self {
         self.settings = match serde_json::to_value(settings) {
             Ok(Value::Object(members)) => Ok(members),
+            Ok(Value::Null) => Ok(Map::new()),
             Ok(other) => Err(format!("they must be an object, and are {other}")),
             Err(fault) => Err(format!("they cannot be written as JSON: {fault}")),
         };

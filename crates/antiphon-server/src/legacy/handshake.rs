@@ -68,11 +68,10 @@ impl Server {
         // > supported by the server.
         let version =
             ProtocolVersion::legacy(&initialize.protocol_version).unwrap_or(ProtocolVersion::V2025_11_25);
-        let info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
-        let opened = self.admit_session(caller, &version, info)?;
+        let client = Client::of(&initialize);
+        let opened = self.admit_session(caller, &version, client.info)?;
         let filter = self.notification_filter(caller, version.as_str());
-        let extensions = initialize.capabilities.and_then(extensions_of);
-        let session = self.session(version, &capabilities, Client { info, extensions }, Some(opened), filter);
+        let session = self.session(version, &capabilities, client, Some(opened), filter);
         let offers = self.0.offers.load();
         let result = offers.initialized(session.version(), &self.0.info);
         let body = write_result(&request.id, &result).map_err(|fault| {
@@ -161,15 +160,21 @@ struct Client<'a> {
     extensions: Option<&'a RawValue>,
 }
 
-/// Returns the extensions in these capabilities. Ones that are too long to keep are those of no extension.
-fn extensions_of(capabilities: &RawValue) -> Option<&RawValue> {
-    #[derive(Deserialize)]
-    struct Extensions<'a> {
-        #[serde(borrow, default)]
-        extensions: Option<&'a RawValue>,
+impl<'a> Client<'a> {
+    /// Keeps at most [`CLIENT_INFO`] bytes in all: a text that is longer is left out.
+    fn of(initialize: &Initialize<'a>) -> Self {
+        #[derive(Deserialize)]
+        struct Extensions<'a> {
+            #[serde(borrow, default)]
+            extensions: Option<&'a RawValue>,
+        }
+        let info = initialize.client_info.filter(|info| info.get().len() <= CLIENT_INFO);
+        let left = CLIENT_INFO - info.map_or(0, |info| info.get().len());
+        let capabilities = initialize.capabilities.map(RawValue::get).unwrap_or_default();
+        let extensions = serde_json::from_str::<Extensions<'_>>(capabilities).ok();
+        let extensions = extensions.and_then(|declared| declared.extensions);
+        Self { info, extensions: extensions.filter(|text| text.get().len() <= left) }
     }
-    let extensions = serde_json::from_str::<Extensions<'_>>(capabilities.get()).ok()?.extensions?;
-    (extensions.get().len() <= CLIENT_INFO).then_some(extensions)
 }
 
 /// The reason for which no session was opened.

@@ -1,4 +1,4 @@
-//! A guide to tools that ask, in eighteen chapters. All examples are compiled.
+//! A guide to tools that ask, in nineteen chapters. All examples are compiled.
 //!
 //! | chapter | question |
 //! |---|---|
@@ -18,6 +18,7 @@
 //! | [`auth`] | who is calling, and what may they do? |
 //! | [`eras`] | how are clients of the 2025 revisions served? |
 //! | [`layers`] | what stands around a call, and what does a handler see of its request? |
+//! | [`extensions`] | how do I add methods of my own to the protocol? |
 //! | [`fleets`] | how do I run, upgrade and stop several instances? |
 //! | [`operations`] | how do I mount a server, and watch it? |
 //!
@@ -62,6 +63,9 @@ pub mod subscriptions {}
 
 #[doc = include_str!("layers.md")]
 pub mod layers {}
+
+#[doc = include_str!("extensions.md")]
+pub mod extensions {}
 
 #[doc = include_str!("tasks.md")]
 pub mod tasks {}

@@ -1,4 +1,4 @@
-//! What a server with extensions declares, and which extensions do not fit together.
+//! The declarations of a server with extensions, and the extensions that do not fit together.
 
 use crate::{
     common::{request, session::InSession},

@@ -6,6 +6,7 @@
 mod common;
 
 mod build;
+mod clients;
 mod notifications;
 mod requests;
 mod search;

@@ -36,7 +36,7 @@ pub(crate) struct Filter {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Found {
     pub(crate) titles: Vec<String>,
-    /// Whom the handler saw, and what they declared.
+    /// The caller that the handler saw, and what it declared.
     pub(crate) seen: Seen,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Seen {
     pub(crate) has_headers: bool,
 }
 
-/// What a layer of the tests adds to a request.
+/// The value that a layer of the tests adds to a request.
 #[derive(Clone)]
 pub(crate) struct Tenant(pub(crate) String);
 

@@ -199,7 +199,7 @@ impl StatusEvents {
         on_progress.call(ProgressEvent {
             context: Arc::new(EventContext {
                 server: core.identity(),
-                method: method::TASKS_GET,
+                method: method::TASKS_GET.into(),
                 name: task.tool().map(str::to_owned),
                 round: task.round(),
                 leg: progress,

@@ -74,7 +74,7 @@ impl<'a> TaskRun<'a> {
         let core = &*connection.core;
         let origin = Arc::new(Origin {
             server: handle.server().clone(),
-            method: method::TOOLS_CALL,
+            method: method::TOOLS_CALL.into(),
             target: handle.tool().unwrap_or_default().to_owned(),
             arguments,
         });

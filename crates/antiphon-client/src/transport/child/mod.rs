@@ -13,8 +13,8 @@ mod supervisor;
 pub use command::{ChildCommand, ChildStderr};
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, SessionTransport,
-    Transport, TransportError, TransportErrorKind::Closed, stdio::StreamLink,
+    IncomingNotification, OutgoingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink,
+    SessionTransport, Transport, TransportError, TransportErrorKind::Closed, stdio::StreamLink,
 };
 use antiphon_wire::{ProtocolVersion, escaped};
 use futures_util::future::BoxFuture;
@@ -104,6 +104,10 @@ impl Transport for ChildTransport {
                 answer => answer,
             }
         })
+    }
+
+    fn notify(&self, notification: OutgoingNotification) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(async move { self.process()?.stream.notify(notification).await })
     }
 
     // > The client **SHOULD** initiate shutdown by:

@@ -1,7 +1,7 @@
 //! The connections of one transport, and the requests that go over them.
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerReply, TransportError,
+    IncomingNotification, OutgoingNotification, OutgoingRequest, ServerReply, TransportError,
     TransportErrorKind::{Closed, Unreachable},
     http::{
         answer, refusal, resume,
@@ -40,6 +40,17 @@ impl Core {
         let id = request.id.clone();
         let response = self.send_with_token(self.write_post(request)?).await?;
         answer::read_answer(response, &self.uri, &id, self.max_response, on_notification).await
+    }
+
+    /// Sends a notification, and reads whether the server accepts it.
+    pub(crate) async fn notify(&self, notification: OutgoingNotification) -> Result<(), TransportError> {
+        let OutgoingNotification { method, version, body } = notification;
+        // A notification has no id; the headers of a POST do not depend on it.
+        let post = self.write_post(OutgoingRequest::new(0_u64.into(), method, version, body))?;
+        // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
+        // Some servers answer 200 or 204; the response is not read.
+        let (head, body) = self.send_with_token(post).await?.into_parts();
+        if head.status.is_success() { Ok(()) } else { Err(refusal::read_refused(&head, body).await) }
     }
 
     /// Sends a request, with a token if there is a provider.

@@ -11,8 +11,8 @@ mod token;
 pub use token::{Token, TokenRequest};
 
 use crate::transport::{
-    IncomingNotification, OpeningLink, OutgoingRequest, ServerReply, SessionLink, SessionTransport,
-    Transport, TransportError, TransportErrorKind::Setting,
+    IncomingNotification, OpeningLink, OutgoingNotification, OutgoingRequest, ServerReply, SessionLink,
+    SessionTransport, Transport, TransportError, TransportErrorKind::Setting,
 };
 use antiphon_connect::Connector;
 use antiphon_wire::escaped;
@@ -90,6 +90,10 @@ impl Transport for HttpTransport {
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         Box::pin(self.core.unless_closed(self.core.post(request, on_notification)))
+    }
+
+    fn notify(&self, notification: OutgoingNotification) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(self.core.unless_closed(self.core.notify(notification)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -129,6 +129,7 @@ impl Drop for PendingResponse {
 }
 
 /// The request that a notification is for.
+#[derive(PartialEq)]
 pub(crate) enum Addressee {
     /// The request of this id.
     Request(RequestId),
@@ -136,6 +137,8 @@ pub(crate) enum Addressee {
     Ending(RequestId),
     /// Not messages: the only request under way, if there is exactly one.
     OnlyOne,
+    /// Not messages: any request under way.
+    AnyOne,
 }
 
 impl InFlightRequests {
@@ -310,6 +313,7 @@ impl InFlightRequests {
         let entry = match addressee {
             Addressee::Request(id) => state.in_flight.get(id),
             Addressee::Ending(id) => state.in_flight.get(id).filter(|entry| entry.listens),
+            Addressee::AnyOne => state.in_flight.values().find(|entry| !entry.listens),
             Addressee::OnlyOne => {
                 let mut calls = state.in_flight.values().filter(|entry| !entry.listens);
                 calls.next().filter(|_| calls.next().is_none())
@@ -326,7 +330,7 @@ impl InFlightRequests {
                 self.fail_listening(id);
             }
             // A dropped notification may end a subscription: it is the last one of that subscription.
-            Addressee::Request(_) | Addressee::OnlyOne if !fits => {
+            Addressee::Request(_) | Addressee::OnlyOne | Addressee::AnyOne if !fits => {
                 tracing::warn!("too many notifications wait for one request: one is dropped");
             }
             _ => {

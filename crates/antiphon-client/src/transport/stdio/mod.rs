@@ -4,8 +4,8 @@ mod in_flight_requests;
 mod tasks;
 
 use crate::transport::{
-    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, SessionTransport,
-    Transport, TransportError, TransportErrorKind::Closed,
+    IncomingNotification, OutgoingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink,
+    SessionTransport, Transport, TransportError, TransportErrorKind::Closed,
 };
 use antiphon_wire::{ProtocolVersion, framing::MAX_LINE};
 use futures_util::future::BoxFuture;
@@ -138,6 +138,10 @@ impl Transport for StreamTransport {
         on_notification: &'a mut (dyn FnMut(IncomingNotification) + Send),
     ) -> BoxFuture<'a, Result<ServerReply, TransportError>> {
         Box::pin(async move { self.requests.admit(request)?.response(on_notification).await })
+    }
+
+    fn notify(&self, notification: OutgoingNotification) -> BoxFuture<'_, Result<(), TransportError>> {
+        Box::pin(std::future::ready(self.requests.send(notification.body)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

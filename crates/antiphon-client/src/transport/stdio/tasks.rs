@@ -8,6 +8,7 @@ use crate::transport::{
 };
 use antiphon_wire::{
     ForeignText, Incoming, Notification, RequestId, Response, escaped,
+    extension::check_method,
     framing::{Line, LineBuffer},
     lenient, method,
 };
@@ -152,7 +153,8 @@ fn take_response(requests: &InFlightRequests, response: Response<'_>) {
 }
 
 fn take_notification(requests: &InFlightRequests, notification: Notification<'_>) {
-    let addressee = addressee(&notification.method, notification.params);
+    let addressee = addressee(&notification.method, notification.params)
+        .filter(|addressee| *addressee != Addressee::AnyOne || !requests.in_session());
     let method = notification.method.into_owned();
     let notification = IncomingNotification { method, params: notification.params.map(ToOwned::to_owned) };
     let left = match &addressee {
@@ -200,7 +202,8 @@ fn addressee(method: &str, params: Option<&RawValue>) -> Option<Addressee> {
         // > Clients **MUST** correlate these using the `io.modelcontextprotocol/subscriptionId` field in `_meta`
         _ if reference.meta.subscription.is_some() => reference.meta.subscription.map(Addressee::Request),
         method::MESSAGE => Some(Addressee::OnlyOne),
-        _ => None,
+        // Nothing in a notification of an extension names its request, nor does its callback receive that.
+        _ => check_method(method).is_ok().then_some(Addressee::AnyOne),
     }
 }
 

@@ -156,15 +156,20 @@ impl<S: MessageService> Endpoint<S> {
             Ok((open, _)) => open,
             Err(reply) => return *reply,
         };
-        let received = receive_unanswered(&open.session, &body, &authorized.caller(&parts));
-        let notified = match &received {
-            Ok(_) => Box::pin(self.notify(&open.session, &body, &authorized.caller(&parts))).await,
-            Err(_) => Ok(()),
+        let has_request = match receive_unanswered(&open.session, &body, &authorized.caller(&parts)) {
+            Ok(has_request) => has_request,
+            Err(reply) => return HttpReply::json(reply),
         };
-        match received.and_then(|has_request| if has_request { Ok(true) } else { notified.map(|()| false) }) {
-            Ok(true) => request::respond::<S>(&open, parts, body, authorized, accepts, self.times()).await,
+        let notified = match has_request && !is_batch(&body) {
+            true => Ok(()),
+            false => Box::pin(self.notify(&open.session, &body, &authorized.caller(&parts))).await,
+        };
+        match notified {
+            _ if has_request => {
+                request::respond::<S>(&open, parts, body, authorized, accepts, self.times()).await
+            }
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
-            Ok(false) => HttpReply::Accepted,
+            Ok(()) => HttpReply::Accepted,
             Err(reply) => HttpReply::json(reply),
         }
     }
