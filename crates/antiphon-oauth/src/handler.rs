@@ -63,8 +63,8 @@ impl fmt::Debug for Consent {
     }
 }
 
-/// Signs people in. [`ByHand`] makes one of a
-/// function.
+/// Signs people in. [`Loopback`](crate::Loopback) is the one for programs on the machine of the person, [`ByHand`] makes one of
+/// a function.
 pub trait SignInHandler: Send + Sync + 'static {
     /// Prepares one sign-in: its redirect URI is known from now on. `before` is the redirect URI of an earlier sign-in at the
     /// same server: a handler that uses it again spares a registration.

@@ -27,6 +27,7 @@ mod settings;
 mod flight;
 mod session;
 mod sign_in;
+mod sign_out;
 
 mod discover;
 mod register;
@@ -41,6 +42,7 @@ mod dpop;
 mod jose;
 
 mod handler;
+mod loopback;
 
 mod record;
 pub mod store;
@@ -48,11 +50,16 @@ pub mod store;
 mod error;
 mod net;
 
+#[cfg(feature = "testing")]
+pub mod testing;
+
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Secret};
 pub use grant::{Assertion, Exchange, Grant, IdentityProvider};
 pub use handler::{ByHand, Consent, SignInHandler, SignInPlace};
 pub use jose::SigningKey;
+pub use loopback::Loopback;
 pub use pending::PendingSignIn;
 pub use session::{Attempt, Session};
 pub use settings::{OAuth, OAuthBuilder, ResourceParameter};
+pub use sign_out::{SignedIn, SignedOut};

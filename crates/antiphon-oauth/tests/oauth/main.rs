@@ -1,0 +1,7 @@
+//! The client against an authorization server on loopback.
+
+mod attacks;
+mod machines;
+mod stores;
+mod support;
+mod tokens;
