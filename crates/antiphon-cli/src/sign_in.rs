@@ -82,7 +82,11 @@ pub(crate) async fn whoami(args: &SignedInArgs) -> Result<Exit, Failure> {
 pub(crate) async fn token(args: &SignedInArgs) -> Result<Exit, Failure> {
     let session = session(client(&args.account), &args.url)?;
     let Some(token) = session.token().await.map_err(failure)? else {
-        return Err(Failure::new(Exit::Pending, "sign_in", format!("no sign-in: `antiphon login {}`", args.url)));
+        return Err(Failure::new(
+            Exit::Pending,
+            "sign_in",
+            format!("no sign-in: `antiphon login {}`", args.url),
+        ));
     };
     if args.json {
         console::out_json(&json!({"token": token.expose()}).to_string());
@@ -95,9 +99,9 @@ pub(crate) async fn token(args: &SignedInArgs) -> Result<Exit, Failure> {
 fn print(args: &SignedInArgs, known: Option<&SignedIn>) {
     if args.json {
         let value = known.map_or(Value::Null, |known| {
-            let left = known.expires_at.map(|end| {
-                end.duration_since(SystemTime::now()).unwrap_or_default().as_secs()
-            });
+            let left = known
+                .expires_at
+                .map(|end| end.duration_since(SystemTime::now()).unwrap_or_default().as_secs());
             json!({
                 "issuer": known.issuer, "clientId": known.client_id, "scopes": known.scopes,
                 "expiresInSeconds": left, "renews": known.renews, "bound": known.bound,
@@ -211,7 +215,14 @@ fn open(url: &str) -> Result<(), io::Error> {
         ("xdg-open", &[])
     };
     let quiet = || Stdio::null();
-    Command::new(program).args(arguments).arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().map(drop)
+    Command::new(program)
+        .args(arguments)
+        .arg(url)
+        .stdin(quiet())
+        .stdout(quiet())
+        .stderr(quiet())
+        .spawn()
+        .map(drop)
 }
 
 /// The failure of an error, with its causes.

@@ -192,7 +192,8 @@ impl Target {
             }
             Self::Url { url, shown, bearer, headers } => {
                 let mut builder = HttpTransport::builder(url);
-                let headers_authorize = headers.iter().any(|it| it.name.eq_ignore_ascii_case("authorization"));
+                let headers_authorize =
+                    headers.iter().any(|it| it.name.eq_ignore_ascii_case("authorization"));
                 for HttpHeader { name, value } in headers {
                     builder = builder.header(name, value);
                 }

@@ -124,7 +124,9 @@ impl Session {
         for _ in 0..2 {
             let outcome = {
                 let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(access) = self.current().filter(|access| why.is_answered_by(access)) {
+                let does =
+                    |access: &Arc<Access>| why.is_answered_by(access) && !access.is_expired(self.now());
+                if let Some(access) = self.current().filter(does) {
                     return Ok(access);
                 }
                 match &*flight {

@@ -4,11 +4,7 @@ use crate::{
     error::{Error, ErrorKind},
     handler::{Consent, SignInHandler, SignInPlace, not_signed_in},
 };
-use futures_util::{
-    FutureExt as _, StreamExt as _,
-    future::BoxFuture,
-    stream::FuturesUnordered,
-};
+use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{error::Error as StdError, fmt, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -118,7 +114,8 @@ impl Loopback {
         };
         let failed = |fault: std::io::Error| {
             let port = self.port.map(|port| format!(" {port}")).unwrap_or_default();
-            let text = format!("no browser can return to this machine: the port{port} cannot be used: {fault}");
+            let text =
+                format!("no browser can return to this machine: the port{port} cannot be used: {fault}");
             Error::caused(ErrorKind::SignIn, text, fault)
         };
         let listener = listener.map_err(failed)?;
@@ -143,7 +140,11 @@ impl SignInPlace for Bound {
         &self.redirect_uri
     }
 
-    fn sign_in<'a>(self: Box<Self>, consent: &'a Consent, state: &'a str) -> BoxFuture<'a, Result<String, Error>> {
+    fn sign_in<'a>(
+        self: Box<Self>,
+        consent: &'a Consent,
+        state: &'a str,
+    ) -> BoxFuture<'a, Result<String, Error>> {
         Box::pin(async move {
             (self.handler.show)(consent.clone()).await?;
             let pasted = async {
@@ -210,7 +211,9 @@ impl Bound {
         let mut lines = head.split("\r\n");
         let target = lines.next()?.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
         let query = target.strip_prefix(PATH)?.strip_prefix('?')?;
-        let mut hosts = lines.filter_map(|line| line.split_once(':')).filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let mut hosts = lines
+            .filter_map(|line| line.split_once(':'))
+            .filter(|(name, _)| name.eq_ignore_ascii_case("host"));
         let (_, host) = hosts.next()?;
         let known = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
         let is_here = known.iter().any(|known| known == host.trim()) && hosts.next().is_none();
@@ -243,6 +246,7 @@ impl fmt::Debug for Loopback {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
 
     fn consent(url: &str) -> Consent {
         Consent {
@@ -268,7 +272,8 @@ mod tests {
         let place = Box::new(handler.bind(None).await.unwrap());
         let (port, uri) = (place.port, place.redirect_uri.clone());
         assert_eq!(uri, format!("http://127.0.0.1:{port}/callback"));
-        let signed_in = tokio::spawn(async move { place.sign_in(&consent("https://as.example/a"), "s1").await });
+        let signed_in =
+            tokio::spawn(async move { place.sign_in(&consent("https://as.example/a"), "s1").await });
         // A browser connects ahead, and sends nothing.
         let _idle = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
         let host = format!("Host: 127.0.0.1:{port}\r\n");
@@ -285,7 +290,8 @@ mod tests {
             let answer = send(port, &request).await;
             assert!(answer.starts_with("HTTP/1.1 404"), "{request} {answer}");
         }
-        let request = format!("GET /callback?code=%3Cb%3Ex&state=s1 HTTP/1.1\r\nhost: localhost:{port}\r\n\r\n");
+        let request =
+            format!("GET /callback?code=%3Cb%3Ex&state=s1 HTTP/1.1\r\nhost: localhost:{port}\r\n\r\n");
         let answer = send(port, &request).await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(DONE), "{answer}");
         assert!(answer.contains("no-store") && !answer.contains("s1"));

@@ -68,7 +68,15 @@ impl Session {
     /// Begins one request of a transport: a request that may be sent again after a refusal.
     #[must_use]
     pub fn attempt(self: &Arc<Self>) -> Attempt {
-        Attempt { session: Arc::clone(self), sent: None, next: None, answer: None, tokens: 0, step_ups: 0, nonces: 0 }
+        Attempt {
+            session: Arc::clone(self),
+            sent: None,
+            next: None,
+            answer: None,
+            tokens: 0,
+            step_ups: 0,
+            nonces: 0,
+        }
     }
 
     pub(crate) fn now(&self) -> SystemTime {
@@ -120,6 +128,8 @@ impl Session {
             // It is still good, and the next request tries again.
             Err(fault) if fault.kind() == ErrorKind::Network && !access.is_expired(now) => Ok(Some(access)),
             Err(fault) if matches!(fault.kind(), ErrorKind::Network | ErrorKind::Store) => Err(fault),
+            // A refused grant of a machine is not tried twice.
+            Err(fault) if self.settings.grant.is_machine() => Err(fault),
             // The server will refuse, and its challenge says what is needed.
             Err(_) => Ok(self.current().filter(|current| !current.is_expired(now))),
         }
@@ -176,10 +186,12 @@ impl Attempt {
     /// [`Error`] if the token is late and cannot be renewed now, or the URL is not of the server of the session.
     pub async fn headers(&mut self, method: &str, url: &str) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
-        let url = Url::parse(url).ok().filter(|url| url.origin() == self.session.url.origin()).ok_or_else(|| {
-            let text = format!("{} is not of the server that the token is for", shown(url));
-            Error::new(ErrorKind::Setting, text)
-        })?;
+        let url = Url::parse(url).ok().filter(|url| url.origin() == self.session.url.origin()).ok_or_else(
+            || {
+                let text = format!("{} is not of the server that the token is for", shown(url));
+                Error::new(ErrorKind::Setting, text)
+            },
+        )?;
         let access = match self.next.take() {
             Some(access) => Some(access),
             None => self.session.access().await?,
@@ -254,7 +266,8 @@ impl Attempt {
             return None;
         }
         self.tokens += 1;
-        let is_new = self.sent.as_ref().is_some_and(|sent| sent.origin == Origin::Grant && !sent.was_accepted());
+        let is_new =
+            self.sent.as_ref().is_some_and(|sent| sent.origin == Origin::Grant && !sent.was_accepted());
         if is_new {
             let text = "the server refuses the token that its authorization server just issued for it";
             return Some(Answer::None(Error::new(ErrorKind::Refused, text)));

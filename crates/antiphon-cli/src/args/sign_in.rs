@@ -27,7 +27,13 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
     /// The secret of the client id
-    #[arg(long, value_name = "SECRET", env = "MCP_CLIENT_SECRET", hide_env_values = true, requires = "client_id")]
+    #[arg(
+        long,
+        value_name = "SECRET",
+        env = "MCP_CLIENT_SECRET",
+        hide_env_values = true,
+        requires = "client_id"
+    )]
     pub(crate) client_secret: Option<String>,
     /// The port to which the browser returns, if the client id has a fixed one; any free port unless given
     #[arg(long, value_name = "PORT")]

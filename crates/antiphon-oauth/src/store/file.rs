@@ -154,7 +154,9 @@ impl Folder {
     }
 
     fn unseal(&self, key: &StoreKey, sealed: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let parts = sealed.split_first().and_then(|(version, rest)| Some((version, rest.split_at_checked(NONCE_LEN)?)));
+        let parts = sealed
+            .split_first()
+            .and_then(|(version, rest)| Some((version, rest.split_at_checked(NONCE_LEN)?)));
         let Some((&VERSION, (nonce, rest))) = parts else { return Ok(None) };
         let Ok(nonce) = Nonce::try_assume_unique_for_key(nonce) else { return Ok(None) };
         let (mut bytes, aad) = (rest.to_vec(), Aad::from(key.as_str().as_bytes()));

@@ -109,7 +109,11 @@ async fn serve_one(
         body: String::from_utf8_lossy(&bytes[head_end + 4..]).into_owned(),
     };
     let reply = answer(origin, seen);
-    let mut text = format!("HTTP/1.1 {} Status\r\nContent-Length: {}\r\nConnection: close\r\n", reply.status, reply.body.len());
+    let mut text = format!(
+        "HTTP/1.1 {} Status\r\nContent-Length: {}\r\nConnection: close\r\n",
+        reply.status,
+        reply.body.len()
+    );
     for (name, value) in &reply.headers {
         text += &format!("{name}: {value}\r\n");
     }

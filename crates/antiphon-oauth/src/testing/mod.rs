@@ -22,7 +22,7 @@ use crate::handler::{ByHand, Consent};
 use http::Reply;
 use serde_json::{Value, json};
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -93,7 +93,10 @@ struct State {
     /// The number of codes, tokens and clients that were issued.
     issued: usize,
     challenge: Option<String>,
-    valid: HashSet<String>,
+    /// The access tokens that are valid, with their scopes.
+    valid: HashMap<String, String>,
+    /// The scopes of the last sign-in.
+    granted: String,
     refresh: HashSet<String>,
     spent: HashSet<String>,
     expires_in: Option<u64>,
@@ -159,6 +162,12 @@ impl TestAuthority {
     /// Makes all access tokens invalid.
     pub fn revoke_all(&self) {
         self.lock().valid.clear();
+    }
+
+    /// Returns the scopes of a valid access token, for a resource server of its own; `None` if the token is not valid.
+    #[must_use]
+    pub fn scopes_of(&self, token: &str) -> Option<String> {
+        self.lock().valid.get(token).cloned()
     }
 
     /// The requests so far.
@@ -228,8 +237,11 @@ impl State {
     }
 
     fn resource_metadata(&self, base: &str) -> Reply {
-        let resource =
-            if self.has(Attack::OtherResource) { "https://evil.example/mcp".to_owned() } else { format!("{base}/mcp") };
+        let resource = if self.has(Attack::OtherResource) {
+            "https://evil.example/mcp".to_owned()
+        } else {
+            format!("{base}/mcp")
+        };
         let mut document = json!({"resource": resource, "authorization_servers": [base]});
         if self.has(Attack::HugeDocument) {
             document["padding"] = "x".repeat(300 * 1024).into();
@@ -278,6 +290,7 @@ impl State {
     fn authorize(&mut self, base: &str, seen: &Seen) -> Reply {
         self.issued += 1;
         self.challenge = seen.query.get("code_challenge").cloned();
+        self.granted = seen.query.get("scope").cloned().unwrap_or_default();
         let get = |name: &str| seen.query.get(name).cloned().unwrap_or_default();
         let mut pairs = vec![("code", format!("code-{}", self.issued)), ("state", get("state"))];
         let forged = self.has(Attack::ForgedError);
@@ -302,7 +315,8 @@ impl State {
     fn token(&mut self, base: &str, seen: &Seen) -> Reply {
         let form = seen.form();
         let get = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-        let refused = |code: &str| Reply::json(400, &json!({"error": code, "error_description": "evil\u{1b}[2J"}));
+        let refused =
+            |code: &str| Reply::json(400, &json!({"error": code, "error_description": "evil\u{1b}[2J"}));
         if self.has(Attack::RedirectedToken) {
             return Reply::empty(307).with("Location", format!("{base}/stolen"));
         }
@@ -331,7 +345,8 @@ impl State {
     fn issue(&mut self, scope: &str) -> Reply {
         self.issued += 1;
         let token = format!("token-{}", self.issued);
-        self.valid.insert(token.clone());
+        let scopes = if scope.is_empty() { self.granted.clone() } else { scope.to_owned() };
+        self.valid.insert(token.clone(), scopes);
         let mut answer = json!({"access_token": token, "token_type": "Bearer"});
         if let Some(seconds) = self.expires_in {
             let refresh = format!("refresh-{}", self.issued);
@@ -358,7 +373,8 @@ impl State {
     fn protected(&mut self, base: &str, seen: &Seen) -> Reply {
         let pointer = format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
         let token = seen.headers.get("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        let is_valid = token.is_some_and(|token| self.valid.contains(token)) && !self.has(Attack::RefusesAll);
+        let is_valid =
+            token.is_some_and(|token| self.valid.contains_key(token)) && !self.has(Attack::RefusesAll);
         if !is_valid {
             return Reply::empty(401).with("WWW-Authenticate", format!("Bearer {pointer}"));
         }
@@ -378,7 +394,8 @@ impl State {
     /// Returns `true` if the last sign-in asked for a scope.
     fn was_asked(&self, scope: &str) -> bool {
         let last = self.seen.iter().rev().find(|seen| seen.path == "/authorize");
-        last.and_then(|seen| seen.query.get("scope")).is_some_and(|all| all.split(' ').any(|one| one == scope))
+        last.and_then(|seen| seen.query.get("scope"))
+            .is_some_and(|all| all.split(' ').any(|one| one == scope))
     }
 }
 

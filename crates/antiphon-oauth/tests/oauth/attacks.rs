@@ -14,7 +14,10 @@ async fn check(attack: Attack, kind: Option<ErrorKind>, sign_ins: usize, tokens:
     let outcome = get(&session, &authority).await;
     if let Err(fault) = &outcome {
         let shown = format!("{fault} {fault:?}");
-        assert!(!shown.contains('\u{1b}') && !shown.contains("code-") && !shown.contains("token-"), "{shown}");
+        assert!(
+            !shown.contains('\u{1b}') && !shown.contains("code-") && !shown.contains("token-"),
+            "{shown}"
+        );
         let unbelieved = matches!(attack, Attack::ForgedError | Attack::OtherState | Attack::IssuerOfAnswer);
         assert!(!unbelieved || !shown.contains("evil"), "{attack:?}: {shown}");
     }

@@ -15,7 +15,8 @@ async fn grants_of_machines() {
         (jwt(), bearer, "assertion", "jwt"),
         (exchange(), "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", "old"),
     ] {
-        let builder = OAuth::builder("test").credentials(Credentials::public("me")).grant(grant).scopes(["s"]);
+        let builder =
+            OAuth::builder("test").credentials(Credentials::public("me")).grant(grant).scopes(["s"]);
         let session = session(builder, &authority);
         assert!(get(&session, &authority).await.unwrap().is_success());
         let seen = authority.seen();
@@ -31,7 +32,8 @@ async fn a_machine_renews_by_its_grant_and_fails_once() {
     let (authority, clock) = (TestAuthority::start().await.unwrap(), Clock::new());
     authority.expire(3600);
     let now = clock.clone();
-    let builder = OAuth::builder("test").credentials(Credentials::public("me")).grant(Grant::ClientCredentials);
+    let builder =
+        OAuth::builder("test").credentials(Credentials::public("me")).grant(Grant::ClientCredentials);
     let session = session(builder.clock(move || now.now()), &authority);
     for _ in 0..2 {
         assert!(get(&session, &authority).await.unwrap().is_success());

@@ -4,7 +4,10 @@ use antiphon_oauth::store::{FileStore, MemoryStore, StoreKey, TokenStore, contra
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, atomic::{AtomicU32, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 /// A folder that is removed with its files.

@@ -2,8 +2,7 @@
 
 use crate::support::{Clock, client, get, session};
 use antiphon_oauth::{
-    ByHand, Consent, Credentials, ErrorKind, OAuth, PendingSignIn, SignedOut,
-    store::MemoryStore,
+    ByHand, Consent, Credentials, ErrorKind, OAuth, PendingSignIn, SignedOut, store::MemoryStore,
     testing::TestAuthority,
 };
 use futures_util::future::join_all;
@@ -20,7 +19,10 @@ async fn a_hundred_requests_share_one_flow_and_one_refresh() {
         assert!(all.iter().all(|one| one.as_ref().is_ok_and(|status| status.is_success())), "{all:?}");
     };
     hundred().await;
-    assert_eq!((authority.count("/authorize"), authority.grants()), (1, vec!["authorization_code".to_owned()]));
+    assert_eq!(
+        (authority.count("/authorize"), authority.grants()),
+        (1, vec!["authorization_code".to_owned()])
+    );
     // They expire: all requests wait for one refresh.
     clock.advance(3600);
     hundred().await;

@@ -3,10 +3,7 @@
 use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerReply, TransportError,
     TransportErrorKind::{Closed, Unreachable},
-    http::{
-        answer, refusal, resume,
-        token::Authorizer,
-    },
+    http::{answer, refusal, resume, token::Authorizer},
 };
 use antiphon_connect::Connector;
 use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};

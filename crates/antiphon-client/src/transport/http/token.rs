@@ -18,10 +18,18 @@ pub(crate) trait Authorizer: Send + Sync {
 /// The authorization of one request, which may be sent several times.
 pub(crate) trait Attempt: Send {
     /// Returns the headers for the next time that the request is sent.
-    fn headers<'a>(&'a mut self, request: &'a Request<Full<Bytes>>) -> BoxFuture<'a, Result<HeaderMap, TransportError>>;
+    fn headers<'a>(
+        &'a mut self,
+        request: &'a Request<Full<Bytes>>,
+    ) -> BoxFuture<'a, Result<HeaderMap, TransportError>>;
 
     /// Returns `true` if the response is a challenge that has not been answered yet.
-    fn is_challenged(&mut self, request: &Request<Full<Bytes>>, status: StatusCode, headers: &HeaderMap) -> bool;
+    fn is_challenged(
+        &mut self,
+        request: &Request<Full<Bytes>>,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> bool;
 
     /// Gets what answers the challenge; `false` if there is nothing.
     fn renew(&mut self) -> BoxFuture<'_, Result<bool, NoToken>>;
@@ -107,7 +115,10 @@ struct BearerAttempt {
 }
 
 impl Attempt for BearerAttempt {
-    fn headers<'a>(&'a mut self, _: &'a Request<Full<Bytes>>) -> BoxFuture<'a, Result<HeaderMap, TransportError>> {
+    fn headers<'a>(
+        &'a mut self,
+        _: &'a Request<Full<Bytes>>,
+    ) -> BoxFuture<'a, Result<HeaderMap, TransportError>> {
         Box::pin(async {
             let token = match self.token.take() {
                 Some(token) => Some(token),
