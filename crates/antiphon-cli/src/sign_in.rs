@@ -2,15 +2,16 @@
 
 use crate::{
     args::{LoginArgs, SignedInArgs},
-    console,
+    ask, console,
     failure::{Exit, Failure},
 };
 use antiphon::client::{
+    Client,
     oauth::{
-        Consent, Credentials, Error, ErrorKind, Loopback, OAuth, OAuthBuilder, Session, SignedIn, SignedOut,
-        store::FileStore,
+        Consent, Credentials, Error, ErrorKind, Loopback, OAuth, OAuthBuilder, Session, SignInFuture,
+        SignInHandler, SignInPlace, SignedIn, SignedOut, store::FileStore,
     },
-    transport::HttpTransportBuilder,
+    transport::{HttpTransport, HttpTransportBuilder},
 };
 use serde_json::{Value, json};
 use std::{
@@ -20,15 +21,20 @@ use std::{
     path::PathBuf,
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
+
+/// The time for a sign-in.
+const PERSON_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Lets the requests of a transport have the token of the server's sign-in. At a terminal, a server that demands a sign-in gets one.
 pub(crate) fn authorize(builder: HttpTransportBuilder) -> Result<HttpTransportBuilder, Failure> {
-    let mut oauth = client("");
-    if console::has_terminal() {
-        oauth = oauth.handler(Loopback::new(confirm));
-    }
+    let oauth = client("");
+    let oauth = if console::has_terminal() {
+        oauth.handler(Loopback::new(confirm))
+    } else {
+        oauth.handler(NoTerminal)
+    };
     Ok(builder.oauth(&oauth.build().map_err(failure)?))
 }
 
@@ -45,11 +51,28 @@ pub(crate) async fn login(args: &LoginArgs) -> Result<Exit, Failure> {
     if let Some(port) = args.port {
         handler = handler.port(port);
     }
-    let session = session(oauth.handler(handler), &args.server.url)?;
-    session.login().await.map_err(failure)?;
+    let oauth = oauth.handler(handler).build().map_err(failure)?;
+    let session = oauth.session(&args.server.url).map_err(failure)?;
+    let was_known = session.signed_in().await.map_err(failure)?.is_some();
+    let answered = if was_known { Ok(()) } else { answer_challenge(&oauth, &args.server.url).await };
+    if was_known || session.signed_in().await.map_err(failure)?.is_none() {
+        answered?;
+        session.login().await.map_err(failure)?;
+    }
     let known = session.signed_in().await.map_err(failure)?;
     print(&args.server, known.as_ref());
     Ok(Exit::Done)
+}
+
+/// Sends a request, whose challenge may say more than the metadata of the server: it signs in.
+async fn answer_challenge(oauth: &OAuth, url: &str) -> Result<(), Failure> {
+    let transport = HttpTransport::builder(url).oauth(oauth).build();
+    let transport = transport.map_err(|error| Failure::usage(error.to_string()))?;
+    let client = Client::builder("antiphon", env!("CARGO_PKG_VERSION")).leg_timeout(PERSON_TIME);
+    let client = client.connect(transport);
+    let discovered = client.discover().await;
+    client.close().await;
+    Ok(discovered.map(drop)?)
 }
 
 /// Ends a sign-in.
@@ -63,6 +86,7 @@ pub(crate) async fn logout(args: &SignedInArgs) -> Result<Exit, Failure> {
         _ => ("removed", "Signed out here. The server did not revoke the tokens: they end by themselves."),
     };
     if args.json {
+        // own: made here
         console::out_json(&json!({"status": status}).to_string());
     } else {
         console::out(text);
@@ -89,11 +113,22 @@ pub(crate) async fn token(args: &SignedInArgs) -> Result<Exit, Failure> {
         ));
     };
     if args.json {
+        // own: a text
         console::out_json(&json!({"token": token.expose()}).to_string());
     } else {
         console::out(token.expose());
     }
     Ok(Exit::Done)
+}
+
+/// The handler without a person.
+struct NoTerminal;
+
+impl SignInHandler for NoTerminal {
+    fn open<'a>(&'a self, _: Option<&'a str>) -> SignInFuture<'a, Box<dyn SignInPlace>> {
+        let text = "there is no terminal: give --bearer, or sign in before with `antiphon login URL`";
+        Box::pin(std::future::ready(Err(Error::new(ErrorKind::SignIn, text))))
+    }
 }
 
 fn print(args: &SignedInArgs, known: Option<&SignedIn>) {
@@ -102,11 +137,13 @@ fn print(args: &SignedInArgs, known: Option<&SignedIn>) {
             let left = known
                 .expires_at
                 .map(|end| end.duration_since(SystemTime::now()).unwrap_or_default().as_secs());
+            // own: texts, a number and flags
             json!({
                 "issuer": known.issuer, "clientId": known.client_id, "scopes": known.scopes,
                 "expiresInSeconds": left, "renews": known.renews, "bound": known.bound,
             })
         });
+        // own: texts
         return console::out_json(&json!({"server": args.url, "signedIn": value}).to_string());
     }
     let Some(known) = known else { return console::out("No sign-in.") };
@@ -153,15 +190,12 @@ async fn confirm(consent: Consent) -> Result<(), io::Error> {
     console::note(&format!("{consent}."));
     console::note(&format!("The page: {}", console::line(&consent.url)));
     let host = consent.host();
-    let asked = tokio::task::spawn_blocking(move || {
-        inquire::Confirm::new(&format!("Open the page of {} in a browser?", console::line(&host)))
-            .with_default(true)
-            .prompt()
-    });
+    let question = format!("Open the page of {host} in a browser?");
+    let asked = tokio::task::spawn_blocking(move || ask::agrees(&question));
     match asked.await.map_err(io::Error::other)? {
         Ok(true) => open(&consent.url),
         Ok(false) => Err(io::Error::other("the sign-in was declined")),
-        Err(fault) => Err(io::Error::other(fault.to_string())),
+        Err(failure) => Err(io::Error::other(failure.message)),
     }
 }
 

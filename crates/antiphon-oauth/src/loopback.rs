@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, ErrorKind},
-    handler::{Consent, SignInHandler, SignInPlace, not_signed_in},
+    handler::{Consent, SignInFuture, SignInHandler, SignInPlace, not_signed_in},
 };
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{error::Error as StdError, fmt, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -130,7 +130,7 @@ async fn listen(port: u16) -> std::io::Result<TcpListener> {
 }
 
 impl SignInHandler for Loopback {
-    fn open<'a>(&'a self, before: Option<&'a str>) -> BoxFuture<'a, Result<Box<dyn SignInPlace>, Error>> {
+    fn open<'a>(&'a self, before: Option<&'a str>) -> SignInFuture<'a, Box<dyn SignInPlace>> {
         Box::pin(async move { Ok(Box::new(self.bind(before).await?) as Box<dyn SignInPlace>) })
     }
 }
@@ -140,11 +140,7 @@ impl SignInPlace for Bound {
         &self.redirect_uri
     }
 
-    fn sign_in<'a>(
-        self: Box<Self>,
-        consent: &'a Consent,
-        state: &'a str,
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    fn sign_in<'a>(self: Box<Self>, consent: &'a Consent, state: &'a str) -> SignInFuture<'a, String> {
         Box::pin(async move {
             (self.handler.show)(consent.clone()).await?;
             let pasted = async {

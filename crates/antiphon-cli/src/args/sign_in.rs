@@ -4,6 +4,10 @@ use clap::Args;
 use std::fmt;
 
 #[derive(Args, Debug)]
+#[cfg_attr(
+    not(feature = "oauth"),
+    allow(dead_code, reason = "only the error for the absent feature is there")
+)]
 pub(crate) struct SignedInArgs {
     /// The URL of the server
     #[arg(value_name = "URL")]
@@ -17,6 +21,10 @@ pub(crate) struct SignedInArgs {
 }
 
 #[derive(Args)]
+#[cfg_attr(
+    not(feature = "oauth"),
+    allow(dead_code, reason = "only the error for the absent feature is there")
+)]
 pub(crate) struct LoginArgs {
     #[command(flatten)]
     pub(crate) server: SignedInArgs,

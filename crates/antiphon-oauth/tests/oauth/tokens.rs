@@ -2,8 +2,7 @@
 
 use crate::support::{Clock, client, get, session};
 use antiphon_oauth::{
-    ByHand, Consent, Credentials, ErrorKind, OAuth, PendingSignIn, SignedOut, store::MemoryStore,
-    testing::TestAuthority,
+    Credentials, ErrorKind, OAuth, PendingSignIn, SignedOut, store::MemoryStore, testing::TestAuthority,
 };
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -149,9 +148,6 @@ async fn a_sign_in_ends_in_another_process() {
         let issuer = authority.issuer();
         format!("{redirect_uri}?code=c&state={state}&iss={issuer}")
     };
-    // The browser of the person, to which this server is not shown here, asks for the code.
-    let person = ByHand::new(redirect_uri, async |_: Consent| Ok::<_, ErrorFree>(String::new()));
-    drop(person);
     let url = begun.url().to_owned();
     assert!(url.starts_with(&format!("{}/authorize?fixed=1&", authority.issuer())));
     let pending: PendingSignIn = serde_json::from_str(&kept).unwrap();
@@ -166,8 +162,6 @@ async fn a_sign_in_ends_in_another_process() {
     assert_eq!((&*form["code"], &*form["redirect_uri"]), ("c", redirect_uri));
     assert_eq!(form["code_verifier"].len(), 43);
 }
-
-type ErrorFree = std::convert::Infallible;
 
 #[tokio::test]
 async fn a_sign_out_removes_and_revokes() {
