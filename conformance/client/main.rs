@@ -7,6 +7,7 @@
 //! line, because the suite ignores the exit status of some scenarios.
 #![allow(clippy::print_stdout, reason = "the runner reads the last line")]
 
+mod auth;
 mod calls;
 mod error;
 mod headers;
@@ -51,6 +52,9 @@ async fn run_scenario(scenario: &str, url: &str) -> Result<(), AnyError> {
         "json-schema-ref-no-deref" => schemas::list_only(&connect(plain(), url)?).await,
         "json-schema-2020-12-preservation" => schemas::echo(&connect(plain(), url)?).await,
         "tasks-client-lifecycle" => tasks::lifecycle(&connect(plain(), url)?).await,
+        auth if auth.starts_with("auth/") => {
+            auth::run(auth, plain().connect(auth::transport(auth, url)?)).await
+        }
         unknown => Err(format!("no scenario named {unknown}").into()),
     }
 }

@@ -69,10 +69,11 @@ def versions(tree):
 
 @rule("io", *(Plant(f"(f) {PLANTED}", {PLANTED: f"use {name};\n"}) for name in ("hyper::Request", "hyper_util::rt", "tokio::net", "tokio::process")))
 def io(tree):
-    """(f) Below serve/ and client/transport/ are antiphon-connect and the fetch of antiphon-jwt, above them the demo's web pages and
+    """(f) Below serve/ and client/transport/ are antiphon-connect, the fetch of antiphon-jwt, and the requests and the loopback of antiphon-oauth, above them the demo's web pages and
     the listener of `serve-demo`."""
     for path in tree.glob(*SOURCES):
         if within(path, f"{SERVER}/serve/", f"{CLIENT}/transport/", "crates/antiphon-connect/src/", "crates/antiphon-jwt/src/keys.rs",
+                  "crates/antiphon-oauth/src/net.rs", "crates/antiphon-oauth/src/loopback.rs", "crates/antiphon-oauth/src/testing/",
                   "crates/antiphon-demo/src/backend/", "crates/antiphon-demo/src/user.rs", "crates/antiphon-cli/src/commands/serve.rs"):
             continue
         if re.search(r"\bhyper(_util)?\b|tokio::(io|net|process)", bare(tree.text(path))):

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod query;
+mod sign_in;
 mod target;
 mod task;
 
@@ -8,6 +9,7 @@ pub(crate) use query::{
     Completable, CompleteArgs, DiscoverArgs, KeygenArgs, ListArgs, ListenArgs, ListenTo, ReceiptCommand,
     VerifyArgs,
 };
+pub(crate) use sign_in::{LoginArgs, SignedInArgs};
 pub(crate) use target::{
     ArgumentWords, ConnectionArgs, EnvVariable, HttpHeader, NameWords, TargetArgs, WordsArgs,
 };
@@ -140,6 +142,14 @@ pub(crate) enum Command {
     Listen(ListenArgs),
     /// Prints the name, versions and capabilities of a server
     Discover(DiscoverArgs),
+    /// Signs in at a server that demands it; other commands use the sign-in, and renew it
+    Login(LoginArgs),
+    /// Ends the sign-in at a server: its tokens are removed, and revoked
+    Logout(SignedInArgs),
+    /// Prints the sign-in at a server, without its secrets; exit code 3 if there is none
+    Whoami(SignedInArgs),
+    /// Prints the access token of a sign-in, renewed if necessary, for another program
+    Token(SignedInArgs),
     /// Generates a key for servers that share their calls, or replaces the key of a file in three steps
     Keygen(KeygenArgs),
     /// Reads receipts: sealed records of questions and answers

@@ -29,6 +29,11 @@ mod flag_text;
 mod leg_observer;
 mod outcome;
 mod servers_file;
+#[cfg(feature = "oauth")]
+mod sign_in;
+#[cfg(not(feature = "oauth"))]
+#[path = "no_sign_in.rs"]
+mod sign_in;
 #[cfg(feature = "sqlite")]
 mod store_file;
 #[cfg(not(feature = "sqlite"))]

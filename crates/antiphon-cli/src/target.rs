@@ -7,6 +7,7 @@ use crate::{
     failure::{self, Failure},
     leg_observer::LegObserver,
     servers_file::{self, Expanded, NamedServer, Place},
+    sign_in,
 };
 use antiphon::{
     client::{
@@ -191,11 +192,17 @@ impl Target {
             }
             Self::Url { url, shown, bearer, headers } => {
                 let mut builder = HttpTransport::builder(url);
+                let headers_authorize =
+                    headers.iter().any(|it| it.name.eq_ignore_ascii_case("authorization"));
                 for HttpHeader { name, value } in headers {
                     builder = builder.header(name, value);
                 }
+                let has_token = headers_authorize || bearer.is_some();
                 if let Some(token) = bearer {
                     builder = builder.bearer(token);
+                }
+                if !has_token {
+                    builder = sign_in::authorize(builder)?;
                 }
                 // The query may hold a key.
                 if let Some(name) = shown.as_ref().and_then(|shown| shown.split(['?', '#']).next()) {

@@ -119,6 +119,9 @@ mod subscribe;
 mod trace;
 pub mod transport;
 
+#[cfg(feature = "oauth")]
+pub use antiphon_oauth as oauth;
+
 pub use asks::{
     answers::{AnswerError, AnswerFault},
     callbacks::{AskFault, CallbackError, ElicitComplete},

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{
-    error::{Error, ErrorKind, shown},
+    error::{self, Error, ErrorKind, shown},
     net::Net,
 };
 use antiphon_wire::escaped;
@@ -74,7 +74,7 @@ pub(crate) async fn resource(
     if let Some(pointer) = pointer {
         let url = net.check(pointer, "the URL of the resource metadata")?;
         if url.origin() != server.origin() {
-            tracing::info!(url = %shown(pointer), "the metadata of the resource is at another origin");
+            tracing::info!(url = %escaped(error::place(pointer)), "the metadata of the resource is at another origin");
         }
         let found = document(net, &url).await?.ok_or_else(|| {
             Error::new(

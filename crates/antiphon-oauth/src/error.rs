@@ -118,5 +118,10 @@ impl fmt::Debug for Secret {
 
 /// Returns a URL for a text: without its query, escaped.
 pub(crate) fn shown(url: &str) -> String {
-    escaped(url.split(['?', '#']).next().unwrap_or_default()).to_string()
+    escaped(place(url)).to_string()
+}
+
+/// Returns a URL without its query.
+pub(crate) fn place(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
 }

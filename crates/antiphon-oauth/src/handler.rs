@@ -63,12 +63,15 @@ impl fmt::Debug for Consent {
     }
 }
 
-/// Signs people in. [`ByHand`] makes one of a
-/// function.
+/// A future of a handler.
+pub type SignInFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// Signs people in. [`Loopback`](crate::Loopback) is the one for programs on the machine of the person, [`ByHand`] makes one of
+/// a function.
 pub trait SignInHandler: Send + Sync + 'static {
     /// Prepares one sign-in: its redirect URI is known from now on. `before` is the redirect URI of an earlier sign-in at the
     /// same server: a handler that uses it again spares a registration.
-    fn open<'a>(&'a self, before: Option<&'a str>) -> BoxFuture<'a, Result<Box<dyn SignInPlace>, Error>>;
+    fn open<'a>(&'a self, before: Option<&'a str>) -> SignInFuture<'a, Box<dyn SignInPlace>>;
 }
 
 /// One prepared sign-in.
@@ -78,11 +81,7 @@ pub trait SignInPlace: Send {
 
     /// Shows the URL to the person, and returns the whole address to which the browser returned, with its query. `state` is the
     /// one that the address must have.
-    fn sign_in<'a>(
-        self: Box<Self>,
-        consent: &'a Consent,
-        state: &'a str,
-    ) -> BoxFuture<'a, Result<String, Error>>;
+    fn sign_in<'a>(self: Box<Self>, consent: &'a Consent, state: &'a str) -> SignInFuture<'a, String>;
 }
 
 type Show = dyn Fn(Consent) -> BoxFuture<'static, Result<String, Error>> + Send + Sync;
@@ -129,7 +128,7 @@ pub(crate) fn not_signed_in(fault: impl Into<Box<dyn StdError + Send + Sync>>) -
 }
 
 impl SignInHandler for ByHand {
-    fn open<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Box<dyn SignInPlace>, Error>> {
+    fn open<'a>(&'a self, _: Option<&'a str>) -> SignInFuture<'a, Box<dyn SignInPlace>> {
         let place: Box<dyn SignInPlace> = Box::new(self.clone());
         Box::pin(async { Ok(place) })
     }
@@ -140,11 +139,7 @@ impl SignInPlace for ByHand {
         &self.redirect_uri
     }
 
-    fn sign_in<'a>(
-        self: Box<Self>,
-        consent: &'a Consent,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    fn sign_in<'a>(self: Box<Self>, consent: &'a Consent, _: &'a str) -> SignInFuture<'a, String> {
         (self.show)(consent.clone())
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  request ──▶ Attempt (session) ── 401, 403 ──▶ Flight ──▶ the store: another process may have renewed
-//!     ▲                                            ├──▶ discover ──▶ refresh (flight)
+//!     ▲                                            ├──▶ discover ──▶ refresh (obtain)
 //!     │                                            ├──▶ grant: machines
 //!     └────────────── another token ◀──────────────┴──▶ sign_in: register ─▶ pending ─▶ handler ─▶ token
 //! ```
@@ -22,11 +22,15 @@
 //!
 //! Tokens, codes and secrets stand in no error, log or `Debug`.
 
-mod settings;
+mod oauth;
 
-mod flight;
+mod obtain;
 mod session;
 mod sign_in;
+mod sign_out;
+
+mod flight;
+mod settings;
 
 mod discover;
 mod register;
@@ -41,6 +45,7 @@ mod dpop;
 mod jose;
 
 mod handler;
+mod loopback;
 
 mod record;
 pub mod store;
@@ -48,11 +53,17 @@ pub mod store;
 mod error;
 mod net;
 
+#[cfg(feature = "testing")]
+pub mod testing;
+
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Secret};
 pub use grant::{Assertion, Exchange, Grant, IdentityProvider};
-pub use handler::{ByHand, Consent, SignInHandler, SignInPlace};
+pub use handler::{ByHand, Consent, SignInFuture, SignInHandler, SignInPlace};
 pub use jose::SigningKey;
+pub use loopback::Loopback;
+pub use oauth::{OAuth, OAuthBuilder};
 pub use pending::PendingSignIn;
 pub use session::{Attempt, Session};
-pub use settings::{OAuth, OAuthBuilder, ResourceParameter};
+pub use settings::ResourceParameter;
+pub use sign_out::{SignedIn, SignedOut};

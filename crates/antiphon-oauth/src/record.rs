@@ -162,10 +162,6 @@ impl Access {
         self.expires_at.is_some_and(|at| now >= at)
     }
 
-    pub(crate) fn expires_at(&self) -> Option<SystemTime> {
-        self.expires_at
-    }
-
     pub(crate) fn accept(&self) {
         if !self.was_accepted() {
             self.accepted.store(true, Ordering::Relaxed);

@@ -27,7 +27,7 @@ pub(crate) fn covers(granted: &[String], needed: &[String]) -> bool {
 }
 
 /// The source of scopes for one request.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ScopeSources<'a> {
     /// `scope` of the challenge.
     pub(crate) challenged: Option<&'a str>,
     /// The scopes of the last request for the same resource.
@@ -48,17 +48,17 @@ pub(crate) struct Wanted<'a> {
 ///
 /// Scopes that were requested before are requested again with those of a challenge: otherwise each step up would lose what the
 /// last one got.
-pub(crate) fn select(wanted: &Wanted<'_>) -> Vec<String> {
-    let supported = wanted.resource.and_then(|resource| resource.scopes_supported.as_deref());
-    let base = match wanted.challenged {
-        Some(challenged) => union(wanted.before, challenged.split_ascii_whitespace()),
-        None if !wanted.before.is_empty() => wanted.before.to_vec(),
+pub(crate) fn select(sources: &ScopeSources<'_>) -> Vec<String> {
+    let supported = sources.resource.and_then(|resource| resource.scopes_supported.as_deref());
+    let base = match sources.challenged {
+        Some(challenged) => union(sources.before, challenged.split_ascii_whitespace()),
+        None if !sources.before.is_empty() => sources.before.to_vec(),
         None => union(&[], supported.unwrap_or_default().iter().map(String::as_str)),
     };
-    let mut all = union(&base, wanted.always.iter().map(String::as_str));
+    let mut all = union(&base, sources.always.iter().map(String::as_str));
     // > MCP Clients that desire refresh tokens **MAY** add `offline_access` .. when the Authorization Server metadata contains it
     // Alone it would take the place of the scopes that the server gives without a request.
-    if wanted.offline && !all.is_empty() && wanted.authority.has_scope(OFFLINE) {
+    if sources.offline && !all.is_empty() && sources.authority.has_scope(OFFLINE) {
         all = union(&all, [OFFLINE]);
     }
     all
@@ -96,7 +96,7 @@ mod tests {
                     .unwrap()
             });
             let authority = Authority { scopes_supported: Some(parse(server)), ..Authority::default() };
-            let found = select(&Wanted {
+            let found = select(&ScopeSources {
                 challenged,
                 before: &parse(before),
                 resource: resource.as_ref(),

@@ -5,7 +5,6 @@ use crate::{
     error::{Error, ErrorKind, shown},
     flight::{Flight, Why},
     record::{Access, Origin, Record},
-    scope,
     settings::Settings,
     store::StoreKey,
 };
@@ -69,7 +68,15 @@ impl Session {
     /// Begins one request of a transport: a request that may be sent again after a refusal.
     #[must_use]
     pub fn attempt(self: &Arc<Self>) -> Attempt {
-        Attempt { session: Arc::clone(self), sent: None, next: None, tokens: 0, step_ups: 0, nonces: 0 }
+        Attempt {
+            session: Arc::clone(self),
+            sent: None,
+            next: None,
+            answer: None,
+            tokens: 0,
+            step_ups: 0,
+            nonces: 0,
+        }
     }
 
     pub(crate) fn now(&self) -> SystemTime {
@@ -121,6 +128,8 @@ impl Session {
             // It is still good, and the next request tries again.
             Err(fault) if fault.kind() == ErrorKind::Network && !access.is_expired(now) => Ok(Some(access)),
             Err(fault) if matches!(fault.kind(), ErrorKind::Network | ErrorKind::Store) => Err(fault),
+            // A refused grant of a machine is not tried twice.
+            Err(fault) if self.settings.grant.is_machine() => Err(fault),
             // The server will refuse, and its challenge says what is needed.
             Err(_) => Ok(self.current().filter(|current| !current.is_expired(now))),
         }
@@ -148,14 +157,26 @@ impl Session {
 }
 
 /// One request of a transport, with all that is sent again for it.
+///
+/// A transport gets the [`headers`](Self::headers), sends the request, and shows each response to
+/// [`is_challenged`](Self::is_challenged). If that returns `true`, it calls [`renew`](Self::renew), and begins again.
 pub struct Attempt {
     session: Arc<Session>,
     sent: Option<Arc<Access>>,
     /// The token of the next try.
     next: Option<Arc<Access>>,
+    answer: Option<Answer>,
     tokens: u8,
     step_ups: u8,
     nonces: u8,
+}
+
+/// The answer to a challenge.
+enum Answer {
+    /// The same token, with a new proof.
+    Proof,
+    Token(Why),
+    None(Error),
 }
 
 impl Attempt {
@@ -192,102 +213,88 @@ impl Attempt {
         Ok(headers)
     }
 
-    /// Reads the head of a response. Returns `true` if the request should be sent again, with new [`headers`](Self::headers).
-    /// `operation` names what the request is for: step-ups are counted for each operation.
-    ///
-    /// # Errors
-    /// [`Error`] if the server demands authorization, and there is no other token.
-    pub async fn again(
+    /// Reads the head of a response. Returns `true` if it is a challenge that another token or proof may answer. `operation` names
+    /// what the request is for: step-ups are counted for each operation.
+    pub fn is_challenged(
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
-        operation: &str,
-    ) -> Result<bool, Error> {
+        operation: impl FnOnce() -> String,
+    ) -> bool {
         let has_new_nonce = self.session.nonces.keep(&self.session.url, headers);
-        if status.is_success() {
-            if let Some(sent) = &self.sent {
-                sent.accept();
-            }
-            return Ok(false);
+        if let Some(sent) = self.sent.as_ref().filter(|_| status.is_success()) {
+            sent.accept();
         }
         if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Ok(false);
+            return false;
         }
         let values = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         let challenges = Challenge::parse_all(values);
         let error = |code: &str| challenges.iter().any(|challenge| challenge.get("error") == Some(code));
-        if error("insufficient_scope") {
-            return self.step_up(&challenges, operation).await;
-        }
-        if status == StatusCode::FORBIDDEN {
-            return Ok(false);
-        }
-        // > The client .. MUST use the new nonce value supplied for the next DPoP proof
-        if has_new_nonce
+        self.answer = if status == StatusCode::FORBIDDEN {
+            if error("insufficient_scope") { self.step_up(&challenges, operation) } else { None }
+        } else if has_new_nonce
             && error("use_dpop_nonce")
-            && self.sent.as_ref().is_some_and(|sent| sent.key.is_some())
             && self.nonces < MAX_NONCES
+            && self.sent.as_ref().is_some_and(|sent| sent.key.is_some())
         {
             self.nonces += 1;
-            self.next = self.sent.clone();
-            return Ok(true);
-        }
-        self.renew(&challenges).await
+            Some(Answer::Proof)
+        } else {
+            self.another(&challenges)
+        };
+        self.answer.is_some()
     }
 
-    /// Gets another token in place of a refused one. After a refused token that was renewed, one more sign-in may help.
-    async fn renew(&mut self, challenges: &[Challenge]) -> Result<bool, Error> {
-        let was_renewed = self.sent.as_ref().is_some_and(|sent| sent.origin == Origin::Refresh);
-        if self.tokens > 1 || (self.tokens == 1 && !was_renewed) {
-            return Ok(false);
+    /// Gets what answers the challenge.
+    ///
+    /// # Errors
+    /// [`Error`] if there is no other token.
+    pub async fn renew(&mut self) -> Result<(), Error> {
+        self.next = match self.answer.take() {
+            None | Some(Answer::Proof) => self.sent.clone(),
+            Some(Answer::Token(why)) => Some(self.session.obtain(why).await?),
+            Some(Answer::None(fault)) => return Err(fault),
+        };
+        Ok(())
+    }
+
+    /// Another token in place of a refused one. After a refused token that was renewed, one more sign-in may help.
+    fn another(&mut self, challenges: &[Challenge]) -> Option<Answer> {
+        let origin = self.sent.as_ref().map(|sent| sent.origin);
+        if self.tokens > 1 || (self.tokens == 1 && origin != Some(Origin::Refresh)) {
+            return None;
         }
         self.tokens += 1;
-        if let Some(sent) = &self.sent
-            && sent.origin == Origin::Grant
-            && !sent.was_accepted()
-        {
+        let is_new =
+            self.sent.as_ref().is_some_and(|sent| sent.origin == Origin::Grant && !sent.was_accepted());
+        if is_new {
             let text = "the server refuses the token that its authorization server just issued for it";
-            return Err(Error::new(ErrorKind::Refused, text));
+            return Some(Answer::None(Error::new(ErrorKind::Refused, text)));
         }
-        let why = Why::refused(self.sent.clone(), challenges);
-        self.next = Some(self.session.obtain(why).await?);
-        Ok(true)
+        Some(Answer::Token(Why::refused(self.sent.clone(), challenges)))
     }
 
-    /// Gets a token with more scopes.
+    /// A token with more scopes.
     ///
     /// > **Retry the original request** with the new authorization no more than a few times and treat this as a permanent
     /// > authorization failure
-    async fn step_up(&mut self, challenges: &[Challenge], operation: &str) -> Result<bool, Error> {
+    fn step_up(&mut self, challenges: &[Challenge], operation: impl FnOnce() -> String) -> Option<Answer> {
         if let Some(sent) = &self.sent {
             sent.accept();
         }
-        let why = Why::step_up(self.sent.clone(), challenges);
-        let granted = self.sent.as_ref().map(|sent| &sent.scopes[..]).unwrap_or_default();
-        let needed = why.scope.as_deref().map(scope::parse).unwrap_or_default();
+        // The credentials of a machine have the scopes that they have.
         if self.step_ups > 0 || self.session.settings.grant.is_machine() {
-            return Ok(false);
-        }
-        // The server granted what it says is missing: another sign-in grants no more.
-        if !needed.is_empty()
-            && scope::covers(granted, &needed)
-            && self.session.current().is_none_or(|current| {
-                self.sent.as_ref().is_some_and(|sent| sent.generation == current.generation)
-            })
-            && self.sent.as_ref().is_some_and(|sent| sent.origin != Origin::Store)
-        {
-            return Ok(false);
-        }
-        if !self.session.may_step_up(operation) {
-            let text = format!(
-                "the server asks for more scopes for the same operation again and again: {}",
-                antiphon_wire::escaped(&needed.join(" "))
-            );
-            return Err(Error::new(ErrorKind::Refused, text));
+            return None;
         }
         self.step_ups += 1;
-        self.next = Some(self.session.obtain(why).await?);
-        Ok(true)
+        if self.session.may_step_up(&operation()) {
+            return Some(Answer::Token(Why::step_up(self.sent.clone(), challenges)));
+        }
+        let text = format!(
+            "the server demanded more scopes {MAX_STEP_UPS} times within {STEP_UP_TIME:?} for this operation, and still does"
+        );
+        Some(Answer::None(Error::new(ErrorKind::Refused, text)))
     }
 }
 

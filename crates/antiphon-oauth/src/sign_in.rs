@@ -5,13 +5,14 @@ use crate::{
     discover::Authority,
     dpop::DpopKey,
     error::{Error, ErrorKind},
-    flight::{Found, Kind, Why},
+    flight::{Kind, Why},
     handler::Consent,
     net::Net,
+    obtain::Found,
     pending::{PendingSignIn, Plan},
     record::{Access, Origin, Record, StoredTokens, dpop_key, dpop_text},
     register,
-    scope::{self, Wanted},
+    scope::{self, ScopeSources},
     session::Session,
     token::{TokenEndpoint, TokenFault},
 };
@@ -41,7 +42,7 @@ impl Session {
         let record = self.record().await?;
         let found = self.discover(Net { reach: self.reach().await }, &record, &why).await?;
         let is_same = record.tokens.as_ref().is_some_and(|tokens| tokens.issuer == found.authority.issuer);
-        let scopes = scope::select(&Wanted {
+        let scopes = scope::select(&ScopeSources {
             challenged: why.scope.as_deref(),
             before: if is_same { &record.asked } else { &[] },
             resource: found.resource.as_ref(),

@@ -43,3 +43,10 @@ pub mod events {
         EventContext, LogEvent, OnProgress, ProgressEvent, ReconnectPolicy, SubscriptionEvent,
     };
 }
+
+/// Sign-in by OAuth: see [`HttpTransportBuilder::oauth`](transport::HttpTransportBuilder::oauth), and the guide's chapter `sign_in`.
+#[cfg(feature = "oauth")]
+pub mod oauth {
+    #[doc(inline)]
+    pub use antiphon_client::oauth::*;
+}

@@ -4,12 +4,16 @@
 //! >
 //! > Respect user privacy and provide clear decline and cancel options
 
+#[cfg(feature = "oauth")]
+mod agree;
 mod form;
 mod prompt;
 mod task;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "oauth")]
+pub(crate) use agree::agrees;
 pub(crate) use task::{answer_task, attach, summary};
 
 use crate::{

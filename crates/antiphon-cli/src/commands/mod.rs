@@ -17,6 +17,7 @@ use crate::{
     drive::Start,
     ended_by_signal,
     failure::{Exit, Failure},
+    sign_in,
 };
 use antiphon::client::Call;
 use clap::Parser as _;
@@ -97,6 +98,10 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Complete(args) => list::complete(args, log).await,
         Command::Listen(args) => listen::listen(args, log).await,
         Command::Discover(args) => list::discover(&args, log).await,
+        Command::Login(args) => sign_in::login(&args).await,
+        Command::Logout(args) => sign_in::logout(&args).await,
+        Command::Whoami(args) => sign_in::whoami(&args).await,
+        Command::Token(args) => sign_in::token(&args).await,
         Command::Keygen(args) => keygen::keygen(&args),
         Command::Receipt(ReceiptCommand::Verify(args)) => receipt::verify(&args),
     }

@@ -16,6 +16,7 @@ mod options;
 mod pending;
 mod receipt;
 mod serve;
+mod sign_in;
 mod signals;
 mod support;
 mod tasks;

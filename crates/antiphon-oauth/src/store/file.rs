@@ -14,7 +14,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -37,35 +37,21 @@ pub struct FileStore(Arc<Folder>);
 
 struct Folder {
     path: PathBuf,
-    key: LessSafeKey,
+    /// The key that is kept elsewhere.
+    given: Option<[u8; 32]>,
+    key: OnceLock<LessSafeKey>,
 }
 
 impl FileStore {
-    /// Opens a store. The folder and its key are made if they are not there.
-    ///
-    /// # Errors
-    /// [`Store`](ErrorKind::Store) if the folder cannot be used, or others may read its key.
-    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        let path = folder.into();
-        make_folder(&path).map_err(|fault| failed(&path, "cannot be made", fault))?;
-        let key = read_key(&path)?;
-        Ok(Self::of(path, &key))
+    /// Returns the store in a folder. The folder and its key are made when the first entry is saved. An operation fails if others
+    /// may read the key.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(Folder { path: folder.into(), given: None, key: OnceLock::new() }))
     }
 
-    /// Opens a store whose key, 32 random bytes, is kept elsewhere.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn with_key(folder: impl Into<PathBuf>, key: &[u8; 32]) -> Result<Self, Error> {
-        let path = folder.into();
-        make_folder(&path).map_err(|fault| failed(&path, "cannot be made", fault))?;
-        Ok(Self::of(path, key))
-    }
-
-    fn of(path: PathBuf, key: &[u8; 32]) -> Self {
-        #[allow(clippy::expect_used, reason = "the length is that of the algorithm")]
-        let key = UnboundKey::new(&AES_256_GCM, key).expect("32 bytes are a key");
-        Self(Arc::new(Folder { path, key: LessSafeKey::new(key) }))
+    /// Returns the store in a folder, whose key, 32 random bytes, is kept elsewhere.
+    pub fn with_key(folder: impl Into<PathBuf>, key: [u8; 32]) -> Self {
+        Self(Arc::new(Folder { path: folder.into(), given: Some(key), key: OnceLock::new() }))
     }
 
     /// Runs work on files outside of the threads of the runtime.
@@ -104,6 +90,7 @@ impl TokenStore for FileStore {
     fn lock<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<StoreGuard, Error>> {
         Box::pin(async {
             let place = self.0.path.join(format!("{}.lock", key.as_str()));
+            make_folder(&self.0.path).map_err(|fault| failed(&self.0.path, "cannot be made", fault))?;
             loop {
                 match try_lock(&place) {
                     Ok(Some(held)) => return Ok(StoreGuard::new(held)),
@@ -128,7 +115,7 @@ impl Folder {
             Err(fault) => return Err(failed(&place, "cannot be read", fault)),
             Ok(_) => {}
         }
-        self.unseal(key, &sealed).map(Some).ok_or_else(|| {
+        self.unseal(key, &sealed)?.map(Some).ok_or_else(|| {
             let why = io::Error::new(
                 io::ErrorKind::InvalidData,
                 "it was not sealed with this key: remove it and sign in again",
@@ -139,6 +126,7 @@ impl Folder {
 
     fn save(&self, key: &StoreKey, value: Vec<u8>) -> Result<(), Error> {
         let place = self.file(key);
+        make_folder(&self.path).map_err(|fault| failed(&self.path, "cannot be made", fault))?;
         let sealed = self.seal(key, value)?;
         let temporary = self.path.join(format!("{}.new", key.as_str()));
         let write = || {
@@ -159,21 +147,37 @@ impl Folder {
             || Error::new(ErrorKind::Store, "the tokens cannot be sealed: the system gave no random bytes");
         SystemRandom::new().fill(&mut nonce).map_err(|_| no_seal())?;
         let aad = Aad::from(key.as_str().as_bytes());
-        self.key
+        self.key()?
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut value)
             .map_err(|_| no_seal())?;
         Ok([&[VERSION][..], &nonce, &value].concat())
     }
 
-    fn unseal(&self, key: &StoreKey, sealed: &[u8]) -> Option<Vec<u8>> {
-        let (version, rest) = sealed.split_first()?;
-        let (nonce, rest) = rest.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok().filter(|_| *version == VERSION)?;
-        let mut bytes = rest.to_vec();
-        let length =
-            self.key.open_in_place(nonce, Aad::from(key.as_str().as_bytes()), &mut bytes).ok()?.len();
+    fn unseal(&self, key: &StoreKey, sealed: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let parts = sealed
+            .split_first()
+            .and_then(|(version, rest)| Some((version, rest.split_at_checked(NONCE_LEN)?)));
+        let Some((&VERSION, (nonce, rest))) = parts else { return Ok(None) };
+        let Ok(nonce) = Nonce::try_assume_unique_for_key(nonce) else { return Ok(None) };
+        let (mut bytes, aad) = (rest.to_vec(), Aad::from(key.as_str().as_bytes()));
+        let Ok(length) = self.key()?.open_in_place(nonce, aad, &mut bytes).map(|opened| opened.len()) else {
+            return Ok(None);
+        };
         bytes.truncate(length);
-        Some(bytes)
+        Ok(Some(bytes))
+    }
+
+    fn key(&self) -> Result<&LessSafeKey, Error> {
+        if let Some(key) = self.key.get() {
+            return Ok(key);
+        }
+        let bytes = match self.given {
+            Some(given) => given,
+            None => read_key(&self.path)?,
+        };
+        #[allow(clippy::expect_used, reason = "the length is that of the algorithm")]
+        let key = UnboundKey::new(&AES_256_GCM, &bytes).expect("32 bytes are a key");
+        Ok(self.key.get_or_init(|| LessSafeKey::new(key)))
     }
 }
 

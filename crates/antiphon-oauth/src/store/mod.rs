@@ -12,7 +12,7 @@ pub use memory::MemoryStore;
 use crate::error::Error;
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The name of one entry: the digest of a resource server and an account, so that it is a file name and says nothing.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -73,4 +73,22 @@ pub trait TokenStore: Send + Sync + 'static {
 
     /// Locks an entry, and waits for another holder. The caller limits the time. A lock ends with its process.
     fn lock<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<StoreGuard, Error>>;
+}
+
+impl<T: TokenStore + ?Sized> TokenStore for Arc<T> {
+    fn load<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<Option<Vec<u8>>, Error>> {
+        (**self).load(key)
+    }
+
+    fn save<'a>(&'a self, key: &'a StoreKey, value: &'a [u8]) -> BoxFuture<'a, Result<(), Error>> {
+        (**self).save(key, value)
+    }
+
+    fn remove<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<(), Error>> {
+        (**self).remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<StoreGuard, Error>> {
+        (**self).lock(key)
+    }
 }

@@ -16,6 +16,7 @@
 //! | [`subscriptions`] | how do changes reach the clients? |
 //! | [`tasks`] | how does a call go on while nobody is connected? |
 //! | [`auth`] | who is calling, and what may they do? |
+//! | [`sign_in`] | how does a client get its tokens? |
 //! | [`eras`] | how are clients of the 2025 revisions served? |
 //! | [`layers`] | what stands around a call, and what does a handler see of its request? |
 //! | [`extensions`] | how do I add methods of my own to the protocol? |
@@ -72,6 +73,9 @@ pub mod tasks {}
 
 #[doc = include_str!("auth.md")]
 pub mod auth {}
+
+#[doc = include_str!("sign_in.md")]
+pub mod sign_in {}
 
 // The picture of the chapter, for rustdoc; `scripts/pictures` writes it. On GitHub the chapter refers to docs/pictures.
 #[doc = include_str!("carriers_picture.md")]

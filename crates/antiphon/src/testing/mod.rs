@@ -148,6 +148,8 @@ mod setup;
 mod simulation;
 mod user;
 
+#[cfg(feature = "oauth")]
+pub use antiphon_client::oauth::testing as authority;
 pub use antiphon_store::contract as store_contract;
 pub use bench::Bench;
 pub use call_run::{CallRun, Finding, FindingKind, Leg, Outcome};

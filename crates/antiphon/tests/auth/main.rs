@@ -14,5 +14,6 @@ mod keys;
 mod layer;
 mod scopes;
 mod sessions;
+mod sign_in;
 mod stolen_state;
 mod tokens;

@@ -54,7 +54,8 @@ impl Run {
 /// Returns the program with these arguments, without a terminal and without its environment variables.
 pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(ANTIPHON);
-    command.args(arguments).env_remove("ANTIPHON_KEYS").env_remove("MCP_BEARER").stdin(Stdio::null());
+    command.args(arguments).env_remove("ANTIPHON_KEYS").env_remove("MCP_BEARER");
+    command.env("ANTIPHON_TOKENS", env::temp_dir().join("antiphon-no-tokens")).stdin(Stdio::null());
     command
 }
 

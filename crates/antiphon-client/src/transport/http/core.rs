@@ -3,10 +3,7 @@
 use crate::transport::{
     IncomingNotification, OutgoingNotification, OutgoingRequest, ServerReply, TransportError,
     TransportErrorKind::{Closed, Unreachable},
-    http::{
-        answer, refusal, resume,
-        token::{self, Challenges, Provider, Token, TokenRequest},
-    },
+    http::{answer, refusal, resume, token::Authorizer},
 };
 use antiphon_connect::Connector;
 use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
@@ -14,8 +11,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, h
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming as Body};
 use hyper_util::client::legacy::{Client, Error as SendError};
-use std::sync::{Mutex, PoisonError, atomic::AtomicBool};
+use std::sync::{Arc, Mutex, PoisonError, atomic::AtomicBool};
 use tokio::sync::watch;
+
+/// The maximum number of times that one request is sent. Authorizers limit themselves to fewer.
+const MAX_TRIES: usize = 8;
 
 /// The state that requests and sessions share.
 pub(crate) struct Core {
@@ -24,7 +24,7 @@ pub(crate) struct Core {
     pub(crate) uri: Uri,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
-    pub(crate) provider: Option<Provider>,
+    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) max_response: usize,
     pub(crate) closed: watch::Sender<bool>,
     /// `true` if the server lets no client end a session.
@@ -53,14 +53,14 @@ impl Core {
         if head.status.is_success() { Ok(()) } else { Err(refusal::read_refused(&head, body).await) }
     }
 
-    /// Sends a request, with a token if there is a provider.
+    /// Sends a request, with authorization if there is an authorizer.
     pub(crate) async fn send_with_token(
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Body>, TransportError> {
-        match &self.provider {
+        match &self.authorizer {
             None => self.send(request).await,
-            Some(provider) => self.send_authorized(provider, request).await,
+            Some(authorizer) => self.send_authorized(&**authorizer, request).await,
         }
     }
 
@@ -77,30 +77,28 @@ impl Core {
         }
     }
 
-    /// Sends the request with a token of the provider's, and again with another one if that may help.
+    /// Sends the request with what the authorizer gives, and again if it has an answer to a challenge.
     async fn send_authorized(
         &self,
-        provider: &Provider,
-        mut post: Request<Full<Bytes>>,
+        authorizer: &dyn Authorizer,
+        post: Request<Full<Bytes>>,
     ) -> Result<Response<Body>, TransportError> {
-        let token = provider(TokenRequest::new(None));
-        let token = token.await.map_err(|fault| {
-            TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
-        })?;
-        authorize(&mut post, token)?;
-        let mut challenges = Challenges::default();
+        let mut attempt = authorizer.attempt();
+        let mut tries = 0;
         loop {
-            let response = self.send(post.clone()).await?;
-            let (status, challenge) = (response.status(), token::challenge(response.headers()));
-            if !challenges.first(status, challenge.as_deref()) {
+            let mut authorized = post.clone();
+            authorized.headers_mut().extend(attempt.headers(&post).await?);
+            let response = self.send(authorized).await?;
+            tries += 1;
+            if !attempt.is_challenged(&post, response.status(), response.headers()) || tries == MAX_TRIES {
                 return Ok(response);
             }
             let (head, body) = response.into_parts();
             let body = refusal::read_beginning(&resume::media_type(&head.headers), body).await;
-            let refused = |advice: &str| refusal::refusal(status, &head.headers, &body, advice);
-            match provider(TokenRequest::new(Some(challenge.clone().unwrap_or_default()))).await {
-                Ok(Some(token)) => authorize(&mut post, Some(token))?,
-                Ok(None) => return Err(refused(", and there is no other token")),
+            let refused = |advice: &str| refusal::refusal(head.status, &head.headers, &body, advice);
+            match attempt.renew().await {
+                Ok(true) => {}
+                Ok(false) => return Err(refused(", and there is no other token")),
                 Err(fault) => return Err(refused(", and no other token could be had").caused_by(fault)),
             }
         }
@@ -153,13 +151,6 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, more: &[(String, String)]) ->
         })?;
         headers.insert(name, value);
     }
-    Ok(())
-}
-
-fn authorize(post: &mut Request<Full<Bytes>>, token: Option<Token>) -> Result<(), TransportError> {
-    let Some(token) = token else { return Ok(()) };
-    let unfit = || TransportError::new(Unreachable, "the token does not fit into a header");
-    post.headers_mut().insert(header::AUTHORIZATION, token.header().ok_or_else(unfit)?);
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 mod answer;
 mod core;
+#[cfg(feature = "oauth")]
+mod oauth;
 mod refusal;
 mod resume;
 mod session;
@@ -29,7 +31,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
-use token::{NoToken, Provider};
+use token::{Authorizer, BearerProvider, NoToken, Provider};
 use tokio::sync::watch;
 
 /// A transport to a server at a URL.
@@ -54,7 +56,8 @@ pub struct HttpTransportBuilder {
     /// The text that is shown in the place of the URL.
     name: Option<String>,
     headers: Vec<(String, String)>,
-    provider: Option<Provider>,
+    /// An error if the URL is none that it can be for.
+    authorizer: Option<Result<Arc<dyn Authorizer>, String>>,
     max_response: usize,
     connect_timeout: Duration,
 }
@@ -74,7 +77,7 @@ impl HttpTransport {
             url: url.into(),
             name: None,
             headers: Vec::new(),
-            provider: None,
+            authorizer: None,
             max_response: antiphon_wire::sse::MAX_EVENT,
             connect_timeout: Duration::from_secs(10),
         }
@@ -168,10 +171,11 @@ impl HttpTransportBuilder {
         Fut: Future<Output = Result<Option<Token>, E>> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>>,
     {
-        self.provider = Some(Arc::new(move |request| {
+        let provider: Provider = Arc::new(move |request| {
             let asked = provider(request);
             Box::pin(async move { asked.await.map_err(|fault| NoToken::from(fault.into())) })
-        }));
+        });
+        self.authorizer = Some(Ok(Arc::new(BearerProvider(provider))));
         self
     }
 
@@ -237,7 +241,7 @@ impl HttpTransportBuilder {
             target: self.name.unwrap_or_else(without_query),
             uri,
             headers,
-            provider: self.provider,
+            authorizer: self.authorizer.transpose().map_err(unusable)?,
             max_response: self.max_response,
             closed: watch::Sender::new(false),
             keeps_sessions: AtomicBool::new(false),

@@ -1,8 +1,39 @@
-//! Bearer tokens from a provider, which is called for each request. An OAuth client can be such a provider.
+//! The authorization of requests: an authorizer gives headers to a request, and reads the head of its response. Bearer tokens
+//! from a provider are one authorizer.
 
+use crate::transport::{TransportError, TransportErrorKind::Unreachable};
+use antiphon_wire::Challenge;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use std::{error::Error as StdError, fmt, sync::Arc};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use std::{error::Error as StdError, fmt, mem, sync::Arc};
+
+/// The authorization of all requests of a transport.
+pub(crate) trait Authorizer: Send + Sync {
+    /// Begins one request.
+    fn attempt(&self) -> Box<dyn Attempt>;
+}
+
+/// The authorization of one request, which may be sent several times.
+pub(crate) trait Attempt: Send {
+    /// Returns the headers for the next time that the request is sent.
+    fn headers<'a>(
+        &'a mut self,
+        request: &'a Request<Full<Bytes>>,
+    ) -> BoxFuture<'a, Result<HeaderMap, TransportError>>;
+
+    /// Returns `true` if the response is a challenge that has not been answered yet.
+    fn is_challenged(
+        &mut self,
+        request: &Request<Full<Bytes>>,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> bool;
+
+    /// Gets what answers the challenge; `false` if there is nothing.
+    fn renew(&mut self) -> BoxFuture<'_, Result<bool, NoToken>>;
+}
 
 /// A bearer token. Its text is shown nowhere.
 #[derive(Clone, PartialEq, Eq)]
@@ -63,48 +94,86 @@ pub(crate) type NoToken = Arc<dyn StdError + Send + Sync>;
 pub(crate) type Provider =
     Arc<dyn Fn(TokenRequest) -> BoxFuture<'static, Result<Option<Token>, NoToken>> + Send + Sync>;
 
-/// The challenges that a request has received. Each kind is answered once.
-#[derive(Default)]
-pub(crate) struct Challenges {
-    token: bool,
-    scope: bool,
+/// The provider as an authorizer.
+pub(crate) struct BearerProvider(pub(crate) Provider);
+
+impl Authorizer for BearerProvider {
+    fn attempt(&self) -> Box<dyn Attempt> {
+        let provider = Arc::clone(&self.0);
+        Box::new(BearerAttempt { provider, token: None, challenge: None, refused: false, lacks_scope: false })
+    }
 }
 
-impl Challenges {
-    /// Returns `true` if another token may help, and has not been tried yet.
-    ///
+/// One request with tokens of a provider. Each kind of challenge is answered once.
+struct BearerAttempt {
+    provider: Provider,
+    /// The token of the next try.
+    token: Option<Token>,
+    challenge: Option<String>,
+    refused: bool,
+    lacks_scope: bool,
+}
+
+impl Attempt for BearerAttempt {
+    fn headers<'a>(
+        &'a mut self,
+        _: &'a Request<Full<Bytes>>,
+    ) -> BoxFuture<'a, Result<HeaderMap, TransportError>> {
+        Box::pin(async {
+            let token = match self.token.take() {
+                Some(token) => Some(token),
+                None => (self.provider)(TokenRequest::new(None)).await.map_err(no_token)?,
+            };
+            let mut headers = HeaderMap::new();
+            if let Some(token) = token {
+                let unfit = || TransportError::new(Unreachable, "the token does not fit into a header");
+                headers.insert(header::AUTHORIZATION, token.header().ok_or_else(unfit)?);
+            }
+            Ok(headers)
+        })
+    }
+
     /// > **Retry the original request** with the new authorization no more than a few times and treat this as a
     /// > permanent authorization failure
-    pub(crate) fn first(&mut self, status: StatusCode, challenge: Option<&str>) -> bool {
+    fn is_challenged(&mut self, _: &Request<Full<Bytes>>, status: StatusCode, headers: &HeaderMap) -> bool {
+        self.challenge = challenge(headers);
         match status {
-            StatusCode::UNAUTHORIZED => !std::mem::replace(&mut self.token, true),
-            StatusCode::FORBIDDEN if challenge.is_some_and(wants_more_scope) => {
-                !std::mem::replace(&mut self.scope, true)
+            StatusCode::UNAUTHORIZED => !mem::replace(&mut self.refused, true),
+            StatusCode::FORBIDDEN if self.challenge.as_deref().is_some_and(wants_more_scope) => {
+                !mem::replace(&mut self.lacks_scope, true)
             }
             _ => false,
         }
     }
+
+    fn renew(&mut self) -> BoxFuture<'_, Result<bool, NoToken>> {
+        let challenge = self.challenge.take().unwrap_or_default();
+        Box::pin(async {
+            self.token = (self.provider)(TokenRequest::new(Some(challenge))).await?;
+            Ok(self.token.is_some())
+        })
+    }
+}
+
+/// The error for a request that was not sent, because there is no token.
+pub(crate) fn no_token(fault: NoToken) -> TransportError {
+    TransportError::new(Unreachable, "no token could be had for the request").caused_by(fault)
 }
 
 /// > `error="insufficient_scope"` - indicating the specific type of authorization failure
 fn wants_more_scope(challenge: &str) -> bool {
-    let compact: String = challenge.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    compact.contains("error=\"insufficient_scope\"") || compact.contains("error=insufficient_scope")
+    Challenge::parse_all([challenge]).iter().any(lacks_scope)
+}
+
+fn lacks_scope(challenge: &Challenge) -> bool {
+    challenge.get("error") == Some("insufficient_scope")
 }
 
 /// Returns the scopes that a challenge about them requires.
 ///
 /// > `scope="required_scope1 required_scope2"` - specifying the scope(s) needed for the operation
 pub(crate) fn required_scope(challenge: &str) -> Option<String> {
-    if !wants_more_scope(challenge) {
-        return None;
-    }
-    // Between the quotes of a scope are no other quotes.
-    let after = challenge.match_indices("scope=\"").find_map(|(at, found)| {
-        let is_name = challenge[..at].ends_with([' ', ',', '\t']);
-        is_name.then(|| &challenge[at + found.len()..])
-    })?;
-    after.split_once('"').map(|(scope, _)| scope.to_owned())
+    Challenge::parse_all([challenge]).iter().find(|one| lacks_scope(one))?.get("scope").map(str::to_owned)
 }
 
 /// The values of `WWW-Authenticate`, as far as they are text.

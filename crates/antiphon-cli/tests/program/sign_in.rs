@@ -1,0 +1,89 @@
+//! `antiphon login`, `whoami`, `token` and `logout`.
+
+use crate::support::{Run, Scratch, Server, command, finish, run};
+use antiphon::testing::authority::TestAuthority;
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+fn with_tokens(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = command(arguments);
+    command.env("ANTIPHON_TOKENS", folder);
+    command
+}
+
+/// Gets a page, and returns the address to which it redirects.
+fn redirected(url: &str) -> String {
+    let (authority, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut connection = TcpStream::connect(authority).unwrap();
+    write!(connection, "GET /{path} HTTP/1.1\r\nHost: {authority}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap().to_owned()
+}
+
+/// Signs in as a person does who pastes the address.
+fn login(folder: &Path, url: &str) -> Run {
+    let mut command = with_tokens(folder, &["login", url, "--scope", "files"]);
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = pipes.spawn().unwrap();
+    let mut stderr = BufReader::new(process.stderr.take().unwrap());
+    let (mut shown, mut page) = (String::new(), None);
+    while page.is_none() {
+        let mut line = String::new();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "{shown}");
+        page = line.trim_end().strip_prefix("The page: ").map(str::to_owned);
+        shown += &line;
+    }
+    writeln!(process.stdin.take().unwrap(), "{}", redirected(&page.unwrap())).unwrap();
+    let output = process.wait_with_output().unwrap();
+    stderr.read_to_string(&mut shown).unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: shown,
+    }
+}
+
+#[test]
+fn a_person_signs_in_and_out() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let authority = runtime.block_on(TestAuthority::start()).unwrap();
+    authority.expire(3600);
+    let (url, scratch) = (authority.resource(), Scratch::new());
+    let folder = scratch.path().join("tokens");
+    let run = |arguments: &[&str]| finish(&mut with_tokens(&folder, arguments));
+
+    run(&["whoami", &url]).ends(3, "No sign-in.");
+    run(&["token", &url]).fails(3, "antiphon login");
+    run(&["logout", &url]).ends(0, "There was no sign-in.");
+
+    let done = login(&folder, &url);
+    let issuer = authority.issuer();
+    let known = format!("Signed in at {issuer} as client-1, for files, and renews itself.");
+    done.ends(0, &known);
+    assert!(done.stderr.contains(&format!("Sign in at 127.0.0.1 for {url}, to allow: files.")), "{done:?}");
+    run(&["whoami", &url]).ends(0, &known);
+    let token = run(&["token", &url]);
+    assert!(token.code == 0 && token.stdout.starts_with("token-"), "{token:?}");
+    let shown = run(&["whoami", &url, "--json"]);
+    assert_eq!(
+        (&shown.json()["signedIn"]["issuer"], shown.stdout.contains("token-")),
+        (&issuer.into(), false)
+    );
+
+    run(&["logout", &url]).ends(0, "Signed out; the tokens are revoked.");
+    run(&["whoami", &url]).ends(3, "No sign-in.");
+}
+
+#[test]
+fn without_a_terminal_a_server_that_demands_a_token_is_an_error() {
+    let server = Server::with_arguments(&["--token", "secret=ada"]);
+    let refused = run(["tools", &server.url]);
+    assert_eq!((refused.code, &*refused.stdout), (4, ""), "{refused:?}");
+    assert!(refused.stderr.contains("401"), "{refused:?}");
+    assert_eq!(run(["tools", &server.url, "--bearer", "secret"]).code, 0);
+}

@@ -1,0 +1,205 @@
+//! The OAuth client of a program, and its builder.
+
+use crate::{
+    credentials::Credentials,
+    discover::Tolerances,
+    error::{Error, ErrorKind},
+    grant::Grant,
+    handler::SignInHandler,
+    register::{self, ClientMetadata},
+    session::Session,
+    settings::{ResourceParameter, Settings},
+    store::{MemoryStore, TokenStore},
+};
+use antiphon_wire::escaped;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+use url::Url;
+
+/// The OAuth client of a program: its identity at authorization servers, its tokens, and its way to ask people.
+///
+/// A clone is the same client. A host with several users has one for each of them, each with a store or an
+/// [`account`](OAuthBuilder::account) of its own.
+#[derive(Clone)]
+pub struct OAuth {
+    settings: Arc<Settings>,
+    sessions: Arc<Mutex<HashMap<String, Arc<Session>>>>,
+}
+
+/// The settings of an [`OAuth`] client.
+#[must_use]
+pub struct OAuthBuilder(Settings);
+
+impl OAuth {
+    /// The settings of a client. People see its name when they sign in.
+    pub fn builder(name: impl Into<String>) -> OAuthBuilder {
+        OAuthBuilder(Settings {
+            metadata: ClientMetadata { name: name.into(), uri: None },
+            credentials: None,
+            document: None,
+            registers: true,
+            handler: None,
+            store: Arc::new(MemoryStore::new()),
+            account: String::new(),
+            scopes: Vec::new(),
+            offline: true,
+            grant: Grant::Code,
+            tolerances: Tolerances::default(),
+            resource: ResourceParameter::Standard,
+            parameters: Vec::new(),
+            clock: Arc::new(SystemTime::now),
+        })
+    }
+
+    /// Returns the session with the resource server at this URL: the same one for each call with the same URL.
+    ///
+    /// # Errors
+    /// [`Setting`](ErrorKind::Setting) if the URL is none of a server.
+    pub fn session(&self, server: &str) -> Result<Arc<Session>, Error> {
+        let unusable =
+            || Error::new(ErrorKind::Setting, format!("`{}` is no URL of a server", escaped(server)));
+        let mut url = Url::parse(server).map_err(|_| unusable())?;
+        if url.host_str().is_none() || !matches!(url.scheme(), "http" | "https") {
+            return Err(unusable());
+        }
+        url.set_fragment(None);
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = sessions
+            .entry(url.as_str().to_owned())
+            .or_insert_with(|| Arc::new(Session::new(Arc::clone(&self.settings), server, url)));
+        Ok(Arc::clone(session))
+    }
+}
+
+impl OAuthBuilder {
+    /// Sets the URL of the program's page, which people may see when they sign in.
+    pub fn client_uri(mut self, uri: impl Into<String>) -> Self {
+        self.0.metadata.uri = Some(uri.into());
+        self
+    }
+
+    /// Sets a client id, with its secret or key, that an authorization server issued. It comes before every other way to get one.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.0.credentials = Some(credentials);
+        self
+    }
+
+    /// Sets the URL of the program's client metadata document: its client id at authorization servers that support such documents.
+    ///
+    /// > MCP clients and authorization servers **SHOULD** support OAuth Client ID Metadata Documents
+    pub fn metadata_document(mut self, url: impl Into<String>) -> Self {
+        self.0.document = Some(Credentials::public(url));
+        self
+    }
+
+    /// As [`metadata_document`](Self::metadata_document), for a document that names a key set with the public half of this key.
+    pub fn metadata_document_with_key(mut self, url: impl Into<String>, key: crate::SigningKey) -> Self {
+        self.0.document = Some(Credentials::key(url, key));
+        self
+    }
+
+    /// Does not register at authorization servers; without this, the program registers where it has no other client id.
+    pub fn no_registration(mut self) -> Self {
+        self.0.registers = false;
+        self
+    }
+
+    /// Sets how people sign in. Without a handler, a sign-in that is needed is an error of the kind [`SignIn`](ErrorKind::SignIn).
+    pub fn handler(mut self, handler: impl SignInHandler) -> Self {
+        self.0.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets where tokens stay: in memory unless set.
+    pub fn store(mut self, store: impl TokenStore) -> Self {
+        self.0.store = Arc::new(store);
+        self
+    }
+
+    /// Names the account, for a person with several ones at the same server: its tokens have an entry of their own in the store.
+    pub fn account(mut self, name: impl Into<String>) -> Self {
+        self.0.account = name.into();
+        self
+    }
+
+    /// Adds scopes to those that the server asks for.
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.0.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Does not request `offline_access`; without this, it is requested where the authorization server knows it.
+    pub fn no_offline_access(mut self) -> Self {
+        self.0.offline = false;
+        self
+    }
+
+    /// Adds a parameter to the URL at which people sign in, such as `login_hint`. Parameters of the protocol stay as they are.
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.0.parameters.push((name.into(), value.into()));
+        self
+    }
+
+    /// Gets tokens by another grant than a sign-in: nobody is asked.
+    pub fn grant(mut self, grant: Grant) -> Self {
+        self.0.grant = grant;
+        self
+    }
+
+    /// Accepts metadata whose issuer differs from the expected one by a slash at the end of a URL without a path. Not allowed by
+    /// the specification; some large authorization servers are so.
+    pub fn tolerate_root_slash(mut self) -> Self {
+        self.0.tolerances.root_slash = true;
+        self
+    }
+
+    /// Uses PKCE although the authorization server does not say that it supports it. Not allowed by the specification.
+    pub fn assume_pkce(mut self) -> Self {
+        self.0.tolerances.assume_pkce = true;
+        self
+    }
+
+    /// Sets the `resource` parameter of requests.
+    pub fn resource(mut self, parameter: ResourceParameter) -> Self {
+        self.0.resource = parameter;
+        self
+    }
+
+    /// Sets the clock, for tests: the one of the system unless set.
+    pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.0.clock = Arc::new(now);
+        self
+    }
+
+    /// Makes the client. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Setting`](ErrorKind::Setting) if the URL of the metadata document is not `https` with a path, or a grant needs credentials
+    /// and there are none.
+    pub fn build(self) -> Result<OAuth, Error> {
+        if let Some(document) = &self.0.document {
+            register::check_document_url(&document.id)?;
+        }
+        if self.0.grant.needs_credentials() && self.0.credentials.is_none() {
+            let text = "this grant needs the credentials of a client: set `credentials`";
+            return Err(Error::new(ErrorKind::Setting, text));
+        }
+        Ok(OAuth { settings: Arc::new(self.0), sessions: Arc::default() })
+    }
+}
+
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuth").field("name", &self.settings.metadata.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OAuthBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthBuilder").field("name", &self.0.metadata.name).finish_non_exhaustive()
+    }
+}
