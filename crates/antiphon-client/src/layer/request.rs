@@ -1,4 +1,4 @@
-//! What a layer of a client sees of a request, and of its reply.
+//! A request of a client and its reply, as a layer sees them.
 
 use crate::{
     asks::questions::ServerIdentity,
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 /// be sent again, with an id of its own.
 #[derive(Clone)]
 pub struct Request {
-    method: &'static str,
+    method: Cow<'static, str>,
     target: Option<String>,
     arguments: Option<Arc<RawValue>>,
     round: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Run {
 impl Request {
     pub(crate) fn new(spec: &RequestSpec<'_>, of: ServerIdentity, server: ToServer) -> Self {
         Self {
-            method: spec.method,
+            method: spec.method.clone(),
             target: spec.name.map(str::to_owned),
             arguments: spec.arguments.cloned(),
             round: spec.round,
@@ -52,8 +52,8 @@ impl Request {
     }
 
     /// Returns the method: `tools/call`, `tools/list`, `subscriptions/listen`, ..
-    pub fn method(&self) -> &'static str {
-        self.method
+    pub fn method(&self) -> &str {
+        &self.method
     }
 
     /// Returns the name of the tool or prompt, the URI of the resource, or the id of the task; `None` for other methods.

@@ -214,7 +214,12 @@ pub(crate) struct RequestSpec<'a> {
 impl RequestSpec<'_> {
     /// The same request, with what layers have added.
     pub(crate) fn with_added<'a>(&'a self, added: &'a Added) -> RequestSpec<'a> {
-        RequestSpec { added: Some(added), headers: self.headers.clone(), ..*self }
+        RequestSpec {
+            method: self.method.clone(),
+            added: Some(added),
+            headers: self.headers.clone(),
+            ..*self
+        }
     }
 
     /// The headers that layers have added.
