@@ -38,14 +38,23 @@ impl Reach {
         }
     }
 
-    /// Returns the most private class among the addresses of a host. A host that has no address here counts as public.
+    /// Returns the least private class among the addresses of a host, because its owner may give it addresses of others. A name other
+    /// than `localhost` is not more private than a private network: a page of the internet may have the address of this machine. A host
+    /// that has no address here counts as public.
     pub async fn of_host(host: &str) -> Self {
         let host = host.trim_matches(['[', ']']).to_owned();
         if let Ok(address) = host.parse::<IpAddr>() {
             return Self::of(address).unwrap_or(Self::Public);
         }
-        let found = addresses(host).await.unwrap_or_default();
-        found.iter().filter_map(|address| Self::of(address.ip())).max().unwrap_or(Self::Public)
+        let found = addresses(host.clone()).await.unwrap_or_default();
+        Self::of_name(&host, found.iter().map(SocketAddr::ip))
+    }
+
+    fn of_name(name: &str, addresses: impl Iterator<Item = IpAddr>) -> Self {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        let is_local = name == "localhost" || name.ends_with(".localhost");
+        let most = if is_local { Self::Loopback } else { Self::Private };
+        addresses.filter_map(Self::of).min().unwrap_or(Self::Public).min(most)
     }
 
     /// Returns `true` if an address may be connected to.

@@ -9,7 +9,10 @@ use antiphon_wire::escaped;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
-use std::time::SystemTime;
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 use url::form_urlencoded::{self, Serializer};
 
 /// A client id from an authorization server, with the proof that belongs to it.
@@ -17,7 +20,7 @@ use url::form_urlencoded::{self, Serializer};
 pub struct Credentials {
     pub(crate) id: String,
     pub(crate) proof: Proof,
-    pub(crate) issuer: Option<String>,
+    pub(crate) issuer: Issuer,
 }
 
 #[derive(Clone, Debug)]
@@ -30,26 +33,27 @@ pub(crate) enum Proof {
 impl Credentials {
     /// A client without a secret.
     pub fn public(id: impl Into<String>) -> Self {
-        Self { id: id.into(), proof: Proof::None, issuer: None }
+        Self { id: id.into(), proof: Proof::None, issuer: Issuer::default() }
     }
 
     /// A client with a secret: `client_secret_basic`, or `client_secret_post` if the server supports only that.
     pub fn secret(id: impl Into<String>, secret: impl Into<Secret>) -> Self {
-        Self { id: id.into(), proof: Proof::Secret(secret.into()), issuer: None }
+        Self { id: id.into(), proof: Proof::Secret(secret.into()), issuer: Issuer::default() }
     }
 
     /// A client that signs assertions: `private_key_jwt`.
     pub fn key(id: impl Into<String>, key: SigningKey) -> Self {
-        Self { id: id.into(), proof: Proof::Key(key), issuer: None }
+        Self { id: id.into(), proof: Proof::Key(key), issuer: Issuer::default() }
     }
 
     /// Binds the credentials to the authorization server that issued them: nothing of them is sent to another one. Without this,
-    /// they are bound to the first authorization server that a resource server names.
+    /// this value and its clones are bound to the first authorization server that a resource server names: name the issuer where
+    /// a client reaches servers of several owners.
     ///
     /// > MCP clients **MUST NOT** reuse client credentials across authorization servers
     #[must_use]
     pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
+        self.issuer = Issuer::named(issuer);
         self
     }
 
@@ -62,14 +66,7 @@ impl Credentials {
 
     /// These credentials as a registration at one authorization server.
     pub(crate) fn at(&self, authority: &Authority) -> Result<Registration, Error> {
-        if let Some(issuer) = self.issuer.as_ref().filter(|issuer| **issuer != authority.issuer) {
-            let text = format!(
-                "the credentials are for the authorization server {}, and the server now names {}: they are not sent there",
-                escaped(issuer),
-                escaped(&authority.issuer)
-            );
-            return Err(Error::new(ErrorKind::Issuer, text));
-        }
+        self.issuer.check(authority, "the credentials")?;
         let (method, secret) = match &self.proof {
             Proof::None => (Method::None, None),
             Proof::Key(_) => (Method::PrivateKeyJwt, None),
@@ -84,6 +81,35 @@ impl Credentials {
             secret_expires_at: None,
             source: Source::Given,
         })
+    }
+}
+
+/// The authorization server that may receive a secret: a named one, or the first one that asks. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Issuer(Arc<OnceLock<String>>);
+
+impl Issuer {
+    pub(crate) fn named(issuer: impl Into<String>) -> Self {
+        Self(Arc::new(OnceLock::from(issuer.into())))
+    }
+
+    /// Returns the authorization server, if it is known.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    /// Checks that this authorization server may receive `what`.
+    pub(crate) fn check(&self, authority: &Authority, what: &str) -> Result<(), Error> {
+        let issuer = self.0.get_or_init(|| authority.issuer.clone());
+        if *issuer == authority.issuer {
+            return Ok(());
+        }
+        let text = format!(
+            "{what} are for the authorization server {}, and the server now names {}: they are not sent there",
+            escaped(issuer),
+            escaped(&authority.issuer)
+        );
+        Err(Error::new(ErrorKind::Issuer, text))
     }
 }
 

@@ -82,19 +82,32 @@ pub(crate) async fn resource(
                 format!("the server names {} as its metadata, and there is none", shown(pointer)),
             )
         })?;
-        return of_server(found, server).map(Some);
+        return of_server(found, server, Scope::ServerOnly).map(Some);
     }
     for place in resource_places(server) {
         if let Some(found) = document(net, &place).await? {
-            return of_server(found, server).map(Some);
+            // Only the owner of the whole origin writes the document at its root.
+            let scope = if place.path() == RESOURCE_WELL_KNOWN { Scope::Origin } else { Scope::ServerOnly };
+            return of_server(found, server, scope).map(Some);
         }
     }
     Ok(None)
 }
 
+const RESOURCE_WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// The resources that a document may be about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// The server that was called.
+    ServerOnly,
+    /// Also a part of the origin that contains the server.
+    Origin,
+}
+
 /// The well-known places: first the one with the path of the server, then the root.
 fn resource_places(server: &Url) -> Vec<Url> {
-    let well_known = "/.well-known/oauth-protected-resource";
+    let well_known = RESOURCE_WELL_KNOWN;
     let at = |path: &str, query: Option<&str>| {
         let mut place = server.clone();
         place.set_fragment(None);
@@ -111,17 +124,21 @@ fn resource_places(server: &Url) -> Vec<Url> {
     places
 }
 
-/// Checks that metadata is about this server: the same origin, and a path that contains the path of the server.
+/// Checks that metadata is about this server: the same origin and path. The document of the whole origin may name a path that contains
+/// the path of the server; in that of one server, such a path would make tokens for the neighbours of the server.
 ///
 /// > the `resource` value returned MUST be identical to the protected resource's resource identifier value
-fn of_server(found: Resource, server: &Url) -> Result<Resource, Error> {
+fn of_server(found: Resource, server: &Url, scope: Scope) -> Result<Resource, Error> {
     let is_of_server = Url::parse(&found.resource).is_ok_and(|resource| {
         let whole = resource.path().trim_end_matches('/');
         let rest = server.path().strip_prefix(whole);
         resource.origin() == server.origin()
             && resource.fragment().is_none()
             && resource.query().is_none_or(|query| Some(query) == server.query())
-            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            && rest.is_some_and(|rest| match scope {
+                Scope::ServerOnly => rest.is_empty() || rest == "/",
+                Scope::Origin => rest.is_empty() || rest.starts_with('/'),
+            })
     });
     if is_of_server {
         return Ok(found);
@@ -333,7 +350,12 @@ mod tests {
             ("a.example/mcp", "https://a.example/mcp", false),
         ] {
             let found: Resource = serde_json::from_value(serde_json::json!({"resource": resource})).unwrap();
-            assert_eq!(of_server(found, &Url::parse(server).unwrap()).is_ok(), fits, "{resource} {server}");
+            let server = Url::parse(server).unwrap();
+            assert_eq!(of_server(found.clone(), &server, Scope::Origin).is_ok(), fits, "{resource} {server}");
+            let is_exact = fits
+                && Url::parse(resource).unwrap().path().trim_end_matches('/')
+                    == server.path().trim_end_matches('/');
+            assert_eq!(of_server(found, &server, Scope::ServerOnly).is_ok(), is_exact, "{resource} {server}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Grants of machines: tokens that no person signs in for.
 
 use crate::{
-    credentials::Credentials,
+    credentials::{Credentials, Issuer},
     discover::Authority,
     dpop::{DpopKey, Nonces},
     error::{Error, ErrorKind, Secret},
@@ -40,13 +40,14 @@ pub enum Grant {
 
 /// A source of assertions.
 #[derive(Clone)]
-pub struct Assertion(Source);
+pub struct Assertion(Source, Issuer);
 
 /// A source of tokens to exchange.
 #[derive(Clone)]
 pub struct Exchange {
     subject: Source,
     subject_type: String,
+    issuer: Issuer,
 }
 
 /// An identity provider, which exchanges the identity of a person for an assertion to the authorization server of a resource
@@ -68,7 +69,7 @@ impl Grant {
         Fut: Future<Output = Result<String, E>> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>>,
     {
-        Self::Assertion(Assertion(source_of(source)))
+        Self::Assertion(Assertion(source_of(source), Issuer::default()))
     }
 
     /// A grant that exchanges tokens of this source, of a type such as `urn:ietf:params:oauth:token-type:access_token`.
@@ -78,7 +79,24 @@ impl Grant {
         Fut: Future<Output = Result<String, E>> + Send + 'static,
         E: Into<Box<dyn StdError + Send + Sync>>,
     {
-        Self::Exchange(Exchange { subject: source_of(source), subject_type: subject_type.into() })
+        let (subject, issuer) = (source_of(source), Issuer::default());
+        Self::Exchange(Exchange { subject, subject_type: subject_type.into(), issuer })
+    }
+
+    /// Binds an assertion or an exchange to this authorization server: no other one receives a token of the source. Without this, the
+    /// grant and its clones are bound to the first one that a resource server names: name the issuer where a client reaches servers of
+    /// several owners. Other grants stay as they are.
+    #[must_use]
+    pub fn for_issuer(self, issuer: impl Into<String>) -> Self {
+        match self {
+            Self::Assertion(Assertion(source, _)) => {
+                Self::Assertion(Assertion(source, Issuer::named(issuer)))
+            }
+            Self::Exchange(exchange) => {
+                Self::Exchange(Exchange { issuer: Issuer::named(issuer), ..exchange })
+            }
+            other => other,
+        }
     }
 
     pub(crate) fn is_machine(&self) -> bool {
@@ -171,7 +189,8 @@ impl GrantRequest<'_> {
                 Err(Error::new(ErrorKind::SignIn, "a person must sign in, and no handler is set for it"))
             }
             Grant::ClientCredentials => self.send(&[("grant_type", "client_credentials")]).await,
-            Grant::Assertion(Assertion(source)) => {
+            Grant::Assertion(Assertion(source, issuer)) => {
+                issuer.check(self.authority, "the assertions")?;
                 let assertion = source().await?;
                 self.send(&[("grant_type", JWT_BEARER), ("assertion", assertion.expose())]).await
             }
@@ -179,7 +198,8 @@ impl GrantRequest<'_> {
                 let assertion = provider.assertion(self).await?;
                 self.send(&[("grant_type", JWT_BEARER), ("assertion", assertion.expose())]).await
             }
-            Grant::Exchange(Exchange { subject, subject_type }) => {
+            Grant::Exchange(Exchange { subject, subject_type, issuer }) => {
+                issuer.check(self.authority, "the tokens to exchange")?;
                 let subject = subject().await?;
                 let parameters = [
                     ("grant_type", TOKEN_EXCHANGE),

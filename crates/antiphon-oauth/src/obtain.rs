@@ -136,7 +136,7 @@ impl Session {
             None => discover::of_origin(net, &self.url, tolerances).await?,
             Some(resource) => {
                 let known = [
-                    self.settings.credentials.as_ref().and_then(|credentials| credentials.issuer.as_deref()),
+                    self.settings.credentials.as_ref().and_then(|credentials| credentials.issuer.name()),
                     record.tokens.as_ref().map(|tokens| &*tokens.issuer),
                 ];
                 let servers = &resource.authorization_servers;

@@ -179,7 +179,8 @@ impl PendingSignIn {
             return Err(unbelieved("its state is not the one of this sign-in"));
         }
         self.check_issuer(one("iss")?.as_deref())?;
-        if now >= std::time::UNIX_EPOCH + Duration::from_secs(self.since) + SIGN_IN_TIME {
+        let begin = std::time::UNIX_EPOCH.checked_add(Duration::from_secs(self.since));
+        if begin.and_then(|begin| begin.checked_add(SIGN_IN_TIME)).is_none_or(|end| now >= end) {
             return Err(unbelieved("the sign-in began too long ago: begin again"));
         }
         if let Some(code) = one("error")? {

@@ -135,9 +135,10 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 impl Access {
     /// The stored token as one that requests are sent with.
     pub(crate) fn of(tokens: &StoredTokens, origin: Origin, is_renewable: bool) -> Result<Arc<Self>, Error> {
-        let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
+        // A time that no clock reaches is no time.
+        let at = |seconds: u64| UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
         let life = tokens.expires_at.map(|end| Duration::from_secs(end.saturating_sub(tokens.obtained_at)));
-        let expires_at = tokens.expires_at.map(at);
+        let expires_at = tokens.expires_at.and_then(at);
         let renew_at = expires_at.zip(life).map(|(end, life)| end - EARLY.min(life / 10));
         let key = tokens.dpop_key.as_ref().filter(|_| tokens.is_dpop).map(|key| dpop_key(key)).transpose()?;
         Ok(Arc::new(Self {

@@ -204,7 +204,9 @@ fn read_key(folder: &Path) -> Result<[u8; 32], Error> {
 fn make_key(folder: &Path, place: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     SystemRandom::new().fill(&mut key).map_err(|_| io::Error::other("the system gave no random bytes"))?;
-    let temporary = folder.join(format!("key.{}", std::process::id()));
+    let mut suffix = [0; 8];
+    SystemRandom::new().fill(&mut suffix).map_err(|_| io::Error::other("the system gave no random bytes"))?;
+    let temporary = folder.join(format!("key.{:016x}", u64::from_ne_bytes(suffix)));
     let mut file = create_private(&temporary)?;
     file.write_all(&key)?;
     file.sync_all()?;

@@ -70,9 +70,13 @@ impl RateLimit {
         if self.limiter.len() > CALLERS {
             self.limiter.retain_recent();
         }
-        // A caller can invent names, and addresses are many: those beyond the bound share one quota.
-        let is_full = self.limiter.len() > CALLERS;
-        let key = if is_full { String::new() } else { format!("{target}\n{caller}") };
+        // A caller can invent names: beyond the bound, a caller has one quota for all of them. Addresses are many: beyond twice the bound,
+        // callers share one.
+        let key = match self.limiter.len() {
+            known if known <= CALLERS => format!("{target}\n{caller}"),
+            known if known <= 2 * CALLERS => format!("\n{caller}"),
+            _ => String::new(),
+        };
         let clock = DefaultClock::default();
         self.limiter.check_key(&key).map_err(|full| Refused::busy(full.wait_time_from(clock.now())))
     }
@@ -106,7 +110,8 @@ impl fmt::Debug for RateLimit {
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A layer that limits how many calls of a tool (prompt, resource) run at once in this process. One more is refused as busy, with
-/// `Retry-After`. A call that waits for a person runs nowhere, and does not count; nor do the legs of a task.
+/// `Retry-After`. A call that waits for a person runs nowhere, and does not count; nor do the legs of a task. The limit comes before the
+/// rules of `visible_if`: it tells callers that the offer exists.
 ///
 /// ```
 /// use antiphon::server::{Server, layers::ToolConcurrency};
@@ -157,6 +162,8 @@ impl Layer<CallService> for ToolConcurrency {
 /// let server = Server::builder("orders", "1.0").layer(cache).build()?;
 /// # Ok(()) }
 /// ```
+///
+/// Do not name an offer with `visible_if`: a kept result is sent before the rule is asked.
 ///
 /// A layer outside of this one sees the cached results too; one inside does not see their requests. Each process has a cache of its own.
 #[derive(Clone)]

@@ -141,8 +141,8 @@ impl ServerBuilder {
     }
 
     /// Adds a value to each request, for handlers and inner layers: [`RequestInfo::extension`](crate::RequestInfo::extension). The function sees the
-    /// caller as the transport knows it; a value of the same type that is there already is replaced, unless a task
-    /// [keeps](Self::keep_in_tasks) it.
+    /// caller as the transport knows it. A value of the same type that is there already is replaced, but for two kinds of calls that have
+    /// no request: a leg of a task that [keeps](Self::keep_in_tasks) the value, and a notification, which has the value of its subscription.
     #[must_use]
     pub fn request_context<T: Clone + Send + Sync + 'static>(
         mut self,
@@ -150,8 +150,9 @@ impl ServerBuilder {
     ) -> Self {
         self.layers.push_wrap(std::any::type_name::<T>(), |inner| {
             inner.inside_of(move |mut call, mut inner| {
-                // A leg of a task has no request to read the value from.
-                if !call.is_of_task() || call.extensions().get::<T>().is_none() {
+                // A leg of a task and a notification have no request to read the value from.
+                let has_request = !call.is_of_task() && !call.method().starts_with("notifications/");
+                if has_request || call.extensions().get::<T>().is_none() {
                     let value = context(&call);
                     call.extensions_mut().insert(value);
                 }
@@ -163,7 +164,7 @@ impl ServerBuilder {
 
     /// Keeps a value of layers in tasks: every leg of a task has the value of this type that the request had when its call became a task,
     /// after a restart and in another process too. The sealed row of the task has it, as JSON, under this name. Without this method, a
-    /// leg of a task has no values. A value that does not fit its type any more is absent, and the log says so: give a changed type
+    /// leg of a task has the values only that [`request_context`](Self::request_context) makes without a request. A value that does not fit its type any more is absent, and the log says so: give a changed type
     /// another name, or a default for what is new.
     ///
     /// ```

@@ -140,7 +140,11 @@ impl Server {
                     CallOutcome::Open(subscription) => subscription.await,
                 })
             }
-            Ok(Received::Notification(_)) => None,
+            Ok(Received::Notification(notification)) => {
+                // A refused one has no reply either.
+                let _ = self.notify(&notification, caller).await;
+                None
+            }
             Ok(Received::Legacy(message)) => Some(without_session(message).into()),
             Err(refused) => Some(refused),
         }
@@ -209,8 +213,7 @@ impl Server {
             Some(layers) => Box::pin(self.layered(layers, offers, request, caller)).await,
         };
         match served {
-            Ok(Served::Open(mut subscription)) => {
-                subscription.filter = self.notification_filter(caller, &request.version);
+            Ok(Served::Open(subscription)) => {
                 let runtime = Arc::clone(&self.0.runtime);
                 CallOutcome::Open(async move { subscription.ended(&runtime.server_info).await }.boxed())
             }
@@ -250,7 +253,11 @@ impl Server {
         }
         if &*request.method == method::SUBSCRIPTIONS_LISTEN {
             let opened = self.observed(request, caller, listen::open(runtime, offers, request, caller)).await;
-            return opened.map(|subscription| Served::Open(Box::new(subscription)));
+            return opened.map(|mut subscription| {
+                // This caller has what layers added to the request.
+                subscription.filter = self.notification_filter(caller, &request.version);
+                Served::Open(Box::new(subscription))
+            });
         }
         self.observed(request, caller, route(runtime, offers, request, caller)).await.map(Served::Body)
     }

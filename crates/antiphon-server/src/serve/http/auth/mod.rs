@@ -97,7 +97,7 @@ impl Authorized {
 }
 
 /// Checks the token of a request of any method, and stores its [`Bearer`] and [`Principal`] in the extensions of the request.
-/// Without `auth`, the extensions of a layer in front stay.
+/// Without `auth`, the extensions of a layer in front stay; a token that this crate verified there is checked like one of the endpoint.
 ///
 /// > authorization **MUST** be included in every HTTP request from client to server
 pub(crate) async fn authorize(
@@ -106,9 +106,13 @@ pub(crate) async fn authorize(
     server: &impl MessageService,
     address: Option<PeerAddress>,
 ) -> Result<Authorized, Rejection> {
-    let Some(auth) = auth else { return Ok(Authorized { until: None, address }) };
-    let verified = parts.extensions.get::<Verified>().and_then(|verified| verified.bearer_of(auth));
-    let bearer = match verified {
+    let verified = parts.extensions.get::<Verified>().cloned();
+    let auth = match (auth, &verified) {
+        (Some(auth), _) => auth,
+        (None, Some(verified)) => verified.parts().1,
+        (None, None) => return Ok(Authorized { until: None, address }),
+    };
+    let bearer = match verified.as_ref().and_then(|verified| verified.bearer_of(auth)) {
         Some(bearer) => bearer.clone(),
         // Boxed, to keep the future of a request without authentication small.
         None => Box::pin(check(&parts.headers, auth, server.now())).await?,

@@ -47,6 +47,11 @@ impl Verified {
         extensions.insert::<Self>(self);
     }
 
+    /// Returns the token and the resource server that verified it.
+    pub(crate) fn parts(&self) -> (&Bearer, &ResourceServer) {
+        (&self.bearer, &self.by)
+    }
+
     /// Returns the token if it was verified by this resource server.
     pub(crate) fn bearer_of(&self, auth: &ResourceServer) -> Option<&Bearer> {
         self.by.is_same(auth).then_some(&self.bearer)
