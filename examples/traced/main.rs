@@ -70,7 +70,7 @@ async fn client(instances: &[Server]) -> Result<Client> {
     let mut transports = Vec::new();
     for instance in instances {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        transports.push(HttpTransport::new(&format!("http://{}/mcp", listener.local_addr()?))?);
+        transports.push(HttpTransport::new(format!("http://{}/mcp", listener.local_addr()?))?);
         let options =
             HttpOptions::default().metrics_path("/metrics").liveness_path("/livez").health_path("/readyz");
         tokio::spawn(serve_http(listener, instance.clone(), options).into_future());

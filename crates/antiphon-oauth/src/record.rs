@@ -140,7 +140,7 @@ impl Access {
         let life = tokens.expires_at.map(|end| Duration::from_secs(end.saturating_sub(tokens.obtained_at)));
         let expires_at = tokens.expires_at.and_then(at);
         let renew_at = expires_at.zip(life).map(|(end, life)| end - EARLY.min(life / 10));
-        let key = tokens.dpop_key.as_ref().filter(|_| tokens.is_dpop).map(|key| dpop_key(key)).transpose()?;
+        let key = tokens.dpop_key.as_ref().filter(|_| tokens.is_dpop).map(dpop_key).transpose()?;
         Ok(Arc::new(Self {
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             token: tokens.access_token.clone(),

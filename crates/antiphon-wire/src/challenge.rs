@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
                 }
             }
             // What stands before the next comma, other than a parameter behind a scheme, has no meaning.
-            if !self.at_item_end() && !(open && self.begins_parameter()) {
+            if !(self.at_item_end() || open && self.begins_parameter()) {
                 self.skip(|c| c != ',');
             }
         }

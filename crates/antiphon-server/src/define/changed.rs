@@ -57,7 +57,10 @@ pub trait With<Shape>: Send + Sync + Sized + 'static {
 }
 
 /// A definition that is made, and changed, when the server is built: of [`With::with`].
-pub struct Changed<D>(Box<dyn FnOnce(&States) -> Result<D, BuildError> + Send + Sync>);
+pub struct Changed<D>(Make<D>);
+
+/// Makes a definition with the states of the server.
+type Make<D> = Box<dyn FnOnce(&States) -> Result<D, BuildError> + Send + Sync>;
 
 impl<D: 'static> Changed<D> {
     /// Changes the definition once more.

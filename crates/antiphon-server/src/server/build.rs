@@ -182,14 +182,7 @@ impl ServerBuilder {
             page_size: self.page_size,
             cache: self.cache,
         });
-        let tools = offered.tools.into_iter().map(RegisteredTool::new).collect::<Result<_, _>>()?;
-        let lists = Lists {
-            tools: Arc::new(List::new(tools, &profile)?),
-            prompts: Arc::new(List::new(offered.prompts, &profile)?),
-            resources: Arc::new(List::new(offered.resources, &profile)?),
-            templates: Arc::new(List::new(offered.templates, &profile)?),
-        };
-        lists.tools.iter().for_each(RegisteredTool::warn_without_description);
+        let lists = lists(offered, &profile)?;
         // The steps of tasks are stored, if there is a store.
         let of_tasks =
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
@@ -252,6 +245,19 @@ impl ServerBuilder {
         task::begin(&server.0.runtime);
         Ok(server)
     }
+}
+
+/// Returns the lists of the offers.
+fn lists(offered: Offered, profile: &Profile) -> Result<Lists, BuildError> {
+    let tools = offered.tools.into_iter().map(RegisteredTool::new).collect::<Result<_, _>>()?;
+    let lists = Lists {
+        tools: Arc::new(List::new(tools, profile)?),
+        prompts: Arc::new(List::new(offered.prompts, profile)?),
+        resources: Arc::new(List::new(offered.resources, profile)?),
+        templates: Arc::new(List::new(offered.templates, profile)?),
+    };
+    lists.tools.iter().for_each(RegisteredTool::warn_without_description);
+    Ok(lists)
 }
 
 /// Returns the sealer for the state of this audience.

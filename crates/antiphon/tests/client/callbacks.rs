@@ -54,7 +54,14 @@ async fn an_ask_says_where_it_comes_from() {
         let of = &ask.context;
         let arguments = of.arguments.as_ref().map(|text| text.get().to_owned());
         let who = (of.server.to_string(), of.server.display_name().to_owned());
-        log.lock().unwrap().push((who, of.method, of.target.clone(), arguments, of.round, of.key.clone()));
+        log.lock().unwrap().push((
+            who,
+            of.method.to_string(),
+            of.target.clone(),
+            arguments,
+            of.round,
+            of.key.clone(),
+        ));
         async move { Ok(ask.accept(json!({"region": "eu"}))?) }
     });
     let mut second = asking(json!({"b": form()}), None);
@@ -69,7 +76,7 @@ async fn an_ask_says_where_it_comes_from() {
     let expected = |who: &str, name: &str, round, key: &str| {
         (
             (who.to_owned(), name.to_owned()),
-            "prompts/get",
+            "prompts/get".to_owned(),
             "review".to_owned(),
             arguments.clone(),
             round,

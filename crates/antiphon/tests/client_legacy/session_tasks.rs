@@ -135,7 +135,7 @@ fn person() -> ClientBuilder {
     builder().on_elicit_form(async |ask: FormAsk| {
         let of = &ask.context;
         // The question belongs to the call.
-        assert_eq!((of.method, of.target.as_str()), ("tools/call", "research"));
+        assert_eq!((&*of.method, of.target.as_str()), ("tools/call", "research"));
         assert_eq!(of.arguments.as_deref().map(|text| text.get()), Some(r#"{"topic":"ants"}"#));
         Ok(ask.accept(json!({"meaning": "insects"}))?)
     })

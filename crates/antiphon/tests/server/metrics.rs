@@ -15,9 +15,13 @@ use http::Request;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Asserts that these values changed by so much, and that no other count did. `begin` is before the work.
-fn check(what: &str, (begin, end): (&Metrics, &Metrics), expected: &[(&str, &[(&str, &str)], f64)]) {
+/// A name, its labels, and the change of the value.
+type Change<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
+/// Asserts that these values changed by so much. `begin` is before the work.
+fn check(what: &str, (begin, end): (&Metrics, &Metrics), expected: &[Change<'_>]) {
     for (name, labels, more) in expected {
+        assert!(end.to_string().contains(&format!("\n{name}{{")), "{what}: there is no {name}");
         let value = |metrics: &Metrics| metrics.value(name, labels).unwrap_or_default();
         assert!((value(end) - value(begin) - more).abs() < 1e-9, "{what}: {name} {labels:?} {more}\n{end}");
     }
@@ -167,7 +171,7 @@ async fn the_routes_for_operators() {
         }
         let got = post(&service, get(path)).await;
         let body = String::from_utf8(got.body.to_vec()).unwrap();
-        assert_eq!((u16::from(got.status), body.contains(text)), (status, true), "{drains} {path}: {body}");
+        assert_eq!((got.status, body.contains(text)), (status, true), "{drains} {path}: {body}");
         let without = post(&off, get(path)).await;
         assert_eq!(without.status, 405, "{path}");
     }
