@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// Sends a notification of an extension. Returns once it is written, or over HTTP once the server has accepted it. `params` is as in
-    /// [`request`](Self::request).
+    /// [`request`](Self::request). It passes no layers of the client.
     ///
     /// # Errors
     /// [`ClientError`]; over HTTP also if the server did not accept the notification ([`ClientError::server_error`]).

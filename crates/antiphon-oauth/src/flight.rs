@@ -22,6 +22,7 @@ const FAILED_TIME: Duration = Duration::from_secs(5);
 
 /// An attempt that is under way, or the last one.
 pub(crate) struct Flight {
+    kind: Kind,
     refused: Option<u64>,
     ended: Arc<OnceLock<Instant>>,
     pub(crate) outcome: Shared<BoxFuture<'static, Result<Arc<Access>, Error>>>,
@@ -111,13 +112,14 @@ impl Flight {
             })
         };
         let refused = why.refused.as_ref().map(|refused| refused.generation);
-        Self { refused, ended, outcome: outcome.boxed().shared() }
+        Self { kind: why.kind, refused, ended, outcome: outcome.boxed().shared() }
     }
 
     /// Returns `true` if its outcome is of use: it is under way, or just failed for the same token.
     pub(crate) fn is_for(&self, why: &Why) -> bool {
         match self.ended.get() {
-            None => true,
+            // Only another sign-in asks a person.
+            None => why.kind != Kind::Login || self.kind == Kind::Login,
             Some(ended) => {
                 let refused = why.refused.as_ref().map(|refused| refused.generation);
                 why.kind != Kind::Login

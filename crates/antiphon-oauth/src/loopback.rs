@@ -23,8 +23,11 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 /// The maximum number of connections at the same time: browsers open more than they need.
 const MAX_CONNECTIONS: usize = 16;
 
+/// The pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// The page for the person. It repeats nothing of the request.
-const DONE: &str = "<!doctype html><meta charset=utf-8><title>Signed in</title><p>You may close this window, and return to the program.";
+const DONE: &str = "<!doctype html><meta charset=utf-8><title>Back to the program</title><p>You may close this window: the program says if you are signed in.";
 
 type Show = dyn Fn(Consent) -> BoxFuture<'static, Result<(), Error>> + Send + Sync;
 type Paste = dyn Fn() -> BoxFuture<'static, Result<String, Error>> + Send + Sync;
@@ -166,7 +169,8 @@ impl Bound {
             tokio::select! {
                 accepted = self.listener.accept(), if has_room => match accepted {
                     Ok((connection, _)) => connections.push(self.serve(connection, state)),
-                    Err(fault) => return Err(not_signed_in(fault)),
+                    // Such as too many open files: the next connection may be accepted.
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 },
                 Some(returned) = connections.next(), if !connections.is_empty() => {
                     if let Some(returned) = returned {

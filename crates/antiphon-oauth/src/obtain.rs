@@ -43,7 +43,7 @@ impl Session {
         let why = Arc::new(why);
         // The attempt under way may be for other scopes. After it comes one for these.
         for _ in 0..2 {
-            let outcome = {
+            let (outcome, is_own) = {
                 let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
                 let does =
                     |access: &Arc<Access>| why.is_answered_by(access) && !access.is_expired(self.now());
@@ -51,16 +51,17 @@ impl Session {
                     return Ok(access);
                 }
                 match &*flight {
-                    Some(flight) if flight.is_for(&why) => flight.outcome.clone(),
+                    Some(flight) if flight.is_for(&why) => (flight.outcome.clone(), false),
                     _ => {
                         let (session, reason) = (Arc::clone(self), Arc::clone(&why));
                         let attempt = async move { session.fly(&reason).await };
-                        flight.insert(Flight::begin(&why, attempt)).outcome.clone()
+                        (flight.insert(Flight::begin(&why, attempt)).outcome.clone(), true)
                     }
                 }
             };
             let access = outcome.await?;
-            if why.is_answered_by(&access) || (why.refused.is_none() && why.kind == Kind::Login) {
+            // A person may have granted less than was asked for: the server decides, and nobody is asked again.
+            if is_own || why.kind == Kind::Login || why.is_answered_by(&access) {
                 return Ok(access);
             }
         }
@@ -156,7 +157,9 @@ impl Session {
         };
         let parameter = match &self.settings.resource {
             ResourceParameter::Standard => {
-                Some(resource.as_ref().map_or_else(|| self.server.clone(), |found| found.resource.clone()))
+                // > The value of the resource parameter MUST be an absolute URI [..] and MUST NOT include a fragment component.
+                let own = || self.server.split('#').next().unwrap_or_default().to_owned();
+                Some(resource.as_ref().map_or_else(own, |found| found.resource.clone()))
             }
             ResourceParameter::Omit => None,
             ResourceParameter::Instead(other) => Some(other.clone()),

@@ -19,6 +19,7 @@ use crate::{
 use antiphon_wire::Challenge;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
+use url::Url;
 
 /// The time that a person has.
 const PERSON_TIME: Duration = Duration::from_secs(10 * 60);
@@ -59,7 +60,8 @@ impl Session {
     /// [`Callback`](ErrorKind::Callback) or [`Issuer`](ErrorKind::Issuer) if the address is not the answer to this sign-in;
     /// [`Denied`](ErrorKind::Denied) if the person refused; other kinds if no token is issued.
     pub async fn finish(&self, pending: PendingSignIn, returned: &str) -> Result<(), Error> {
-        if pending.server != self.server || pending.account != self.settings.account {
+        let is_here = Url::parse(&pending.server).is_ok_and(|server| Ok(server) == Url::parse(&self.server));
+        if !is_here || pending.account != self.settings.account {
             let text = "this sign-in was begun for another server or account";
             return Err(Error::new(ErrorKind::Callback, text));
         }
