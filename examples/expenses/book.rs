@@ -7,7 +7,6 @@ use antiphon::{
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The expenses of all users.
 #[derive(Clone)]
 pub(crate) struct Book {
     file: PathBuf,
@@ -19,7 +18,6 @@ pub(crate) struct Expense {
     pub(crate) owner: String,
     pub(crate) project: String,
     pub(crate) cents: i64,
-    /// The number of the payment.
     pub(crate) payment: Option<String>,
 }
 
@@ -59,7 +57,6 @@ impl Book {
         Ok(expenses.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the cents of a user in a project.
     pub(crate) fn sum(&self, owner: &str, project: &str) -> Result<i64> {
         let query = "SELECT coalesce(sum(cents), 0) FROM expenses WHERE owner = ?1 AND project = ?2";
         Ok(Connection::open(&self.file)?.query_row(query, [owner, project], |row| row.get(0))?)
