@@ -11,6 +11,7 @@ use antiphon_store::StoreOperation;
 use antiphon_wire::{InputRequest, InputRequests, method};
 use histogram::Histogram;
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
 use std::time::Duration;
 
 /// The methods with a histogram of their own; all others share the last one.
@@ -166,7 +167,7 @@ impl Meters {
         #[derive(Deserialize)]
         struct Members<'a> {
             #[serde(borrow, default)]
-            action: Option<std::borrow::Cow<'a, str>>,
+            action: Option<&'a RawValue>,
             #[serde(default)]
             role: Option<IgnoredAny>,
             #[serde(default)]
@@ -174,6 +175,8 @@ impl Meters {
         }
         let found = match serde_json::from_str::<Members<'_>>(answer) {
             Ok(Members { action: Some(action), .. }) => {
+                // None of the words needs an escape.
+                let action = action.get().trim_matches('"');
                 ANSWERS.iter().position(|(kind, outcome)| *kind == "elicitation" && *outcome == action)
             }
             Ok(Members { role: Some(_), .. }) => Some(3),

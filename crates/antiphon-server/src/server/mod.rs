@@ -141,8 +141,10 @@ impl Server {
                 })
             }
             Ok(Received::Notification(notification)) => {
-                // A refused one has no reply either.
-                let _ = self.notify(&notification, caller).await;
+                if self.current_offers().profile.extensions.has_notification(&notification.method) {
+                    // A refused one has no reply either.
+                    let _ = self.notify(&notification, caller).await;
+                }
                 None
             }
             Ok(Received::Legacy(message)) => Some(without_session(message).into()),

@@ -65,7 +65,7 @@ async fn delete_folder(
 }
 
 /// Removes a folder, or fails.
-#[tool]
+#[tool(additional = "ignore")]
 async fn delete_or_fail(path: String, #[resolve(confirm_delete)] confirm: Confirm) -> String {
     format!("{path} {}", confirm.ok)
 }
@@ -424,6 +424,10 @@ async fn what_a_caller_gives_for_it_is_not_read() {
         let answers = json!({"confirm_delete/confirm": accept(json!({"ok": false}))});
         check("tools/call", params, answers, &[&["confirm_delete/confirm"]], "full false").await;
     }
+    // Without `additional`, it is refused by name.
+    let params = tool_call("delete_folder", json!({"path": "full", "confirm": {"ok": true}}));
+    let said = "Invalid arguments for tool delete_folder: has no member `confirm`";
+    check("tools/call", params, Value::Null, &[], said).await;
     let tools = call("tools/list", json!({}), &Value::Null).await.result;
     let tools = tools["result"]["tools"].as_array().unwrap().clone();
     for (name, arguments) in
