@@ -292,7 +292,9 @@ impl ChildTarget {
         ChildTransport::spawn(command).map_err(|error| {
             // The cause has no value of a variable: it is an error of the operating system.
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            let program = configured.map(|it| format!(" with `{}`", it.program)).unwrap_or_default();
+            let program = configured
+                .map(|it| format!(" with `{}`", console::truncated(&it.program, SHOWN)))
+                .unwrap_or_default();
             Failure::protocol("transport", format!("{error}{program}{cause}"))
         })
     }

@@ -286,7 +286,11 @@ fn a_server_is_selected() {
             None,
             Err("not a JSON object with `mcpServers` or `servers`; it has: mcpServers"),
         ),
-        (r#"{"mcp": {}}"#, Some("a"), Err("not a JSON object with `mcpServers` or `servers`; it has: mcp")),
+        (
+            r#"{"tools": {}}"#,
+            Some("a"),
+            Err("not a JSON object with `mcpServers` or `servers`; it has: tools"),
+        ),
         (r#"{"servers": []}"#, Some("a"), Err("`servers` must be an object")),
         ("[]", Some("a"), Err("not a JSON object with `mcpServers` or `servers`")),
         (

@@ -36,7 +36,7 @@ fn usage_errors_exit_with_2() {
     check(&url, &["provision", "--args", "[1]"], 2, "must be a JSON object", "usage", 0);
     check(&url, &["provision", "--answer", "region"], 2, "has no `=`", "usage", 0);
     check(&[], &["provision"], 2, "no server: give its URL", "usage", 0);
-    check(&["localhost:8000"], &["provision"], 2, "must begin with http://", "usage", 0);
+    check(&["localhost:8000"], &["provision"], 2, "begins with http://", "usage", 0);
     let bad = ["provision", "--args", ORDERS, "--answer", "region=eu"];
     let failed =
         check(&url, &bad, 2, "must be accept, decline or cancel, or region.region=VALUE", "usage", 1);

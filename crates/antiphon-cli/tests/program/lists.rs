@@ -24,7 +24,7 @@ fn tools_prompts_and_resources_are_listed() {
     let served = RunningServer::start(changing());
     let tools = check(&served, &["tools"], &["echo"], "");
     assert_eq!(tools["tools"][0]["name"], "echo");
-    let lines = ["review  Review of code", "    language (required)", "    framework", "    style"];
+    let lines = ["review  Review of code", "    language", "    framework"];
     let prompts = check(&served, &["prompts"], &lines, "");
     assert_eq!(prompts["prompts"][0]["arguments"][1]["name"], "framework");
     let resources = check(&served, &["resources"], &["file:///a  a", "db://{table}  A table."], "");
@@ -37,7 +37,7 @@ fn one_entry_is_printed_in_full() {
     let server = Server::start();
     let shown = run(["tools", "provision", "confirm_delete", &server.url]);
     let names: Vec<_> = shown.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
-    assert_eq!((shown.code, names), (0, vec!["confirm_delete", "provision"]), "{shown:?}");
+    assert_eq!((shown.code, names), (0, vec!["provision", "confirm_delete"]), "{shown:?}");
     assert!(shown.stdout.contains("  it says: "), "{shown:?}");
     assert!(shown.stdout.contains("    name (string, required)"), "{shown:?}");
     let one = run(["tools", "provision", "--json", &server.url]).json();

@@ -131,7 +131,7 @@ fn servers_are_taken_from_a_file() {
     run(echo.iter().chain(&of("other"))).fails(2, "no server `other`; there are: demo, own, unset");
     run(echo.iter().chain(&["--servers", "/nonexistent", "--server", "a"])).fails(2, "/nonexistent: ");
     run(echo.iter().chain(&["--servers", file])).fails(2, "Give --server and one of: demo, own, unset");
-    run(echo.iter().chain(&of("demo")).chain(&["http://127.0.0.1:1/mcp"])).fails(2, "cannot be used with");
+    run(echo.iter().chain(&of("demo")).chain(&["http://127.0.0.1:1/mcp"])).fails(2, "one server");
 
     // The token of the environment does not replace that of the file.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
