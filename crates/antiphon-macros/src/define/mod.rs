@@ -12,6 +12,7 @@ mod function;
 mod kind;
 mod service;
 mod settings;
+mod template;
 
 pub(crate) use kind::Kind;
 pub(crate) use service::{expand_function as function, expand_service as service};
