@@ -262,7 +262,7 @@ proptest! {
         prop_assert_eq!(template.matches(&uri).map(Value::Object), Some(values), "{}", uri);
     }
 
-    /// What is read from a URI gives this URI again, also if the template leaves a choice. A comma may then be percent-encoded.
+    /// The values that are read from a URI give this URI again, also if the template leaves a choice. A comma may then be percent-encoded.
     #[test]
     fn what_is_read_gives_the_same_uri(x in "[a-z/,.]{1,6}", y in "[a-z/,.]{1,6}", kind in "[a-z.]{1,6}") {
         for template in ["{+x,y}{.kind}", "{+x}-{y}{/kind}", "{x}{.kind,y}", "{#x,y}/{kind}"] {

@@ -1,7 +1,7 @@
 //! `#[tool]`, `#[prompt]` and `#[resource]` on functions, and `#[server]` on impls whose methods have these marks.
 //!
 //! `function` reads a signature into a model. It uses `settings` (the content of an attribute), `call_settings`
-//! (questions and versions), `argument` (`#[arg(..)]`) and `kind` (with the URI of a resource). `expand` writes the definition.
+//! (questions and versions), `argument` (`#[arg(..)]`), `kind`, and `template` (the URI of a resource). `expand` writes the definition.
 //! `service` puts the definition beside a function, or into an impl, and writes a replacement
 //! if there is an error.
 

@@ -1,8 +1,10 @@
 //! The expansion of a template.
 
-use super::{InvalidTemplate, Operator, Part, Variable, fault};
+use super::{
+    parts::{InvalidTemplate, Operator, Part, Variable, fault},
+    percent::encoded,
+};
 use serde_json::{Map, Value};
-use std::fmt::Write as _;
 
 pub(super) fn expand(parts: &[Part], values: &Map<String, Value>) -> Result<String, InvalidTemplate> {
     let mut uri = String::new();
@@ -55,31 +57,4 @@ fn texts(operator: Operator, variable: &Variable, given: &Value) -> Result<Vec<S
         }
         one => Ok(vec![named(encode(one)?)]),
     }
-}
-
-/// Returns a text of the template itself, in which a URI may have reserved characters.
-pub(super) fn literal(text: &str) -> String {
-    encoded(text, true)
-}
-
-/// Percent-encodes what is not unreserved. `is_reserved` keeps reserved characters and the percent-encoding that the text has.
-fn encoded(text: &str, is_reserved: bool) -> String {
-    let (mut out, bytes) = (String::with_capacity(text.len()), text.as_bytes());
-    for (at, &byte) in bytes.iter().enumerate() {
-        let is_kept = match byte {
-            b'-' | b'.' | b'_' | b'~' => true,
-            b'%' => {
-                is_reserved
-                    && bytes.get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
-            }
-            _ => byte.is_ascii_alphanumeric() || is_reserved && b":/?#[]@!$&'()*+,;=".contains(&byte),
-        };
-        if is_kept {
-            out.push(char::from(byte));
-        } else {
-            // A `String` can always be written to.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
 }

@@ -3,8 +3,16 @@
 //! A table says, for each atom and each position, whether the rest of the URI matches from there. It is filled from the end, one look at each place, so
 //! no URI makes the matcher try a way twice. The values are then read from the beginning, by ways of which the table says that they end well.
 
-use super::{MAX_URI, Operator, Part, Variable};
+use super::{
+    parts::{Operator, Part, Variable},
+    percent::decoded,
+};
 use serde_json::{Map, Value, map::Entry};
+
+/// The maximum number of bytes of a URI that matches a template: 8 KiB.
+///
+/// > It is RECOMMENDED that all senders and recipients support, at a minimum, URIs with lengths of 8000 octets (RFC 9110, section 4.1)
+pub const MAX_URI: usize = 8192;
 
 /// A part of a template, as the matcher sees it.
 #[derive(Clone, Debug)]
@@ -83,16 +91,14 @@ pub(super) fn matches(atoms: &[Atom], uri: &[u8]) -> Option<Map<String, Value>> 
             Atom::Positional { name, is_list, first, separator, .. } => {
                 let start = at + usize::from(first.is_some());
                 // The shortest value after which the rest matches. The bytes before it belong to the value: the table has no other way.
-                let is_end =
-                    |end: &usize| ends.get(*end) == Some(&true) && uri.get(end - 1) != Some(separator);
-                let is_end_of_one = |end: &usize| ends.get(*end) == Some(&true);
-                let mut later = start + 1..=uri.len();
-                let end = if *is_list { later.find(is_end) } else { later.find(is_end_of_one) }?;
+                let is_open = |end: usize| *is_list && uri.get(end - 1) == Some(separator);
+                let is_end = |end: &usize| ends.get(*end) == Some(&true) && !is_open(*end);
+                let end = (start + 1..=uri.len()).find(is_end)?;
                 let text = uri.get(start..end)?;
                 let value = if *is_list {
-                    text.split(|byte| byte == separator).map(decoded).collect::<Option<Vec<Value>>>()?.into()
+                    text.split(|byte| byte == separator).map(decoded).collect::<Option<Vec<String>>>()?.into()
                 } else {
-                    decoded(text)?
+                    decoded(text)?.into()
                 };
                 values.insert(name.clone(), value);
                 end
@@ -186,7 +192,7 @@ fn parameters(
     while let Some(text) = uri.get(at + 1..).filter(|_| before == Some(uri[at])) {
         let text = &text[..text.iter().position(|byte| operator.ends_at(*byte)).unwrap_or(text.len())];
         let Some((variable, value)) = parameter(variables, text) else { break };
-        let value = decoded(value)?;
+        let value = Value::from(decoded(value)?);
         match values.entry(variable.name.clone()) {
             Entry::Vacant(entry) => {
                 entry.insert(value);
@@ -196,19 +202,4 @@ fn parameters(
         (at, before) = (at + 1 + text.len(), Some(operator.separator));
     }
     Some(at)
-}
-
-/// Decodes percent-encoding; `None` if a percent sign is not followed by two hexadecimal digits, or if the bytes are not UTF-8.
-fn decoded(text: &[u8]) -> Option<Value> {
-    let (mut bytes, mut input) = (Vec::with_capacity(text.len()), text.iter());
-    while let Some(&byte) = input.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(*input.next()?).to_digit(16);
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok().map(Value::String)
 }
