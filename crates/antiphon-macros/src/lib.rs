@@ -246,8 +246,7 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Prompt, attribute.into(), item.into()))
 }
 
-/// Defines a resource from an async function, or a resource template if the URI has variables. A variable is written as
-/// `{name}`; other expressions of RFC 6570, such as `{+path}` and `{?query}`, do not compile.
+/// Defines a resource from an async function, or a resource template of RFC 6570 if the URI has variables.
 ///
 /// ```
 /// use antiphon::{resource, server::Server, wire::content::ResourceContents};
@@ -267,7 +266,14 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///     Ok(ResourceContents::text(format!("report://{year}/{id}"), "All is well."))
 /// }
 ///
-/// let server = Server::builder("reports", "1.0").resource(config).template(report).build();
+/// /// The log of a service.
+/// #[resource("log://{service}{/path*}{?limit}")]
+/// async fn log(service: &str, path: Vec<String>, limit: Option<String>) -> ResourceContents {
+///     let lines = limit.as_deref().unwrap_or("100");
+///     ResourceContents::text(format!("log://{service}"), format!("The last {lines} lines of {}.", path.join("/")))
+/// }
+///
+/// let server = Server::builder("reports", "1.0").resource(config).template(report).template(log).build();
 /// # assert!(server.is_ok());
 /// ```
 ///
@@ -280,9 +286,19 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | `mime_type = ".."` | the media type of the contents |
 /// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
 ///
-/// Each variable of the URI is a parameter of the same name, of type `String` or `&str`. A variable matches one or more
-/// characters other than `/`, and its value is percent-decoded. A decoded value can contain `/` and `..`, from `%2F`: a
-/// function that uses the value as a path must check it. The result is any `IntoOutcome<ReadResourceResult>`:
+/// Each variable of the URI is a parameter of the same name:
+///
+/// | variable | type | values that it matches |
+/// |---|---|---|
+/// | `{id}`, `{/id}`, `{.id}`, `{x,y}` | `String` or `&str` | one or more characters other than `/`, `?` and `#` |
+/// | `{+path}`, `{#path}` | `String` or `&str` | one or more characters, also `/` |
+/// | `{/path*}`, `{.kind*}`, `{names*}` | `Vec<String>` | one or more values |
+/// | `{?q,limit}`, `{&q}`, `{;q}` | `Option<String>`, or `String` or `&str` for one that must be there | parameters in any order |
+/// | `{?tag*}` | `Vec<String>` | a parameter that may be missing, or occur several times |
+///
+/// A value is percent-decoded. A decoded value can contain `/` and `..`, also from `%2F`: a function that uses the value as a
+/// path must check it. A URI with a parameter that the template does not name does not match. Prefixes, such as `{id:3}`, do
+/// not compile. The result is any `IntoOutcome<ReadResourceResult>`:
 /// `ResourceContents`, a `Vec` of them or `ReadResourceResult`, also in `Reply<..>` and `Result<.., E>`.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -1,7 +1,7 @@
 //! Access for the test bench: settings that only tests make, and values that only tests read.
 
 use crate::{
-    offer::offers::Lists,
+    offer::{offers::Lists, resource::most_literal},
     options::{Clock, Level, Settings, TaskMode, limits::OnExpired},
     runtime::replay::{ReplayCheck, ReplayFault},
     server::{
@@ -92,10 +92,7 @@ fn settings<'a>(lists: &'a Lists, name: &str) -> Option<&'a Settings> {
     (lists.tools.get(name).map(|found| &found.tool.settings))
         .or_else(|| lists.prompts.get(name).map(|found| &found.settings))
         .or_else(|| lists.resources.get(name).map(|found| &found.settings))
-        .or_else(|| {
-            let mut templates = lists.templates.iter();
-            templates.find(|found| found.variables(name).is_some()).map(|found| &found.settings)
-        })
+        .or_else(|| most_literal(lists.templates.iter(), name, |_| true).map(|(found, _)| &found.settings))
 }
 
 /// Returns the builder with this mode for the tools that it has so far.

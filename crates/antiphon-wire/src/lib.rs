@@ -42,6 +42,7 @@ mod task;
 mod tool;
 mod trace_context;
 mod unknown_ask;
+pub mod uri_template;
 mod version;
 mod walk;
 

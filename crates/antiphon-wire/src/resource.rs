@@ -5,6 +5,7 @@ use crate::{
     lenient::{annotations, cursor, icons, list, or_default, shown_number, shown_text},
     tag::Complete,
     tag::Link,
+    uri_template::{InvalidTemplate, UriTemplate},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
@@ -126,6 +127,22 @@ impl ResourceTemplate {
             meta: None,
             extra: Map::new(),
         }
+    }
+
+    /// Returns the URI with these values for the variables: [`UriTemplate::expand`]. A client reads the resource at this URI.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// let template = antiphon_wire::ResourceTemplate::new("log://{service}{/path*}{?limit}", "log");
+    /// let uri = template.expand(json!({"service": "api", "path": ["2026", "a b"], "limit": 5}))?;
+    /// assert_eq!(uri, "log://api/2026/a%20b?limit=5");
+    /// # Ok::<(), antiphon_wire::uri_template::InvalidTemplate>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the template is not of level 3 of RFC 6570, or if the values are not an object of texts, numbers, booleans and lists of them.
+    pub fn expand(&self, values: impl Serialize) -> Result<String, InvalidTemplate> {
+        UriTemplate::parse(&self.uri_template)?.expand(values)
     }
 }
 

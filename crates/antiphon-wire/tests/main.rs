@@ -15,3 +15,4 @@ mod param_headers;
 mod properties;
 mod reader;
 mod schema;
+mod uri_template;

@@ -15,6 +15,11 @@ pub mod extensions {
     pub use antiphon_wire::extension::InvalidExtension;
 }
 
+/// The error of a URI template that cannot be expanded: see [`ResourceTemplate::expand`].
+pub mod templates {
+    pub use antiphon_wire::uri_template::InvalidTemplate;
+}
+
 /// The kinds of content, the contents of resources, and the parts of prompts.
 pub mod content {
     pub use antiphon_wire::{

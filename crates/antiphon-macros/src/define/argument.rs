@@ -59,15 +59,14 @@ impl Argument {
         Ok(Self { name, parameter: plain(ident), span: ident.span(), ty: ty.clone(), spec_calls })
     }
 
-    /// Returns the expression of the argument's slot.
-    pub(super) fn slot(&self, kind: Kind) -> TokenStream {
+    /// Returns the expression of the argument's slot, which this runtime function makes.
+    pub(super) fn slot(&self, slot: Ident) -> TokenStream {
         let Self { name, ty, spec_calls, .. } = self;
         let ty = if is_str(ty) {
             quote! { ::std::string::String }
         } else {
             quote! { #ty }
         };
-        let slot = kind.slot();
         // The compiler reports a missing trait at the span of the type.
         let span = Span::mixed_site().located_at(self.ty.span());
         let slot = quote_spanned! { span => ::antiphon::__expanded::#slot::<#ty> };

@@ -14,7 +14,8 @@ pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option
     let Function { kind, name, setters, .. } = function;
     let user = format!("{} `{name}`", kind.with_article().replacen('a', "the", 1));
     let slots = function.arguments().rev().fold(quote! { () }, |rest, (_, argument)| {
-        let slot = argument.slot(*kind);
+        let variable = function.template.as_ref().and_then(|template| template.variable(&argument.name));
+        let slot = argument.slot(variable.map_or_else(|| kind.slot(), |variable| variable.shape.slot()));
         quote! { (#slot, #rest) }
     });
     let values =

@@ -1,10 +1,7 @@
 //! The model of a marked function, read from its signature and its attributes.
 
 use super::{
-    argument::Argument,
-    call_settings::call_settings,
-    kind::{Kind, Template},
-    settings::Settings,
+    argument::Argument, call_settings::call_settings, kind::Kind, settings::Settings, template::Template,
 };
 use crate::{
     errors::{Errors, UniqueNames, plain},
@@ -219,15 +216,16 @@ fn check_variables(template: &Template, params: &[Param]) -> Result<()> {
         .collect();
     let mut errors = Errors::default();
     for variable in &template.variables {
-        if !names.iter().any(|(name, _)| name == variable) {
+        if !names.iter().any(|(name, _)| *name == variable.name) {
+            let (name, parameter) = (&variable.name, variable.shape.parameter());
             errors.note::<()>(Err(Error::new(
                 template.literal.span(),
-                format!("the variable `{{{variable}}}` has no parameter: add `{variable}: String`"),
+                format!("the variable `{{{name}}}` has no parameter: add `{name}: {parameter}`"),
             )));
         }
     }
     for (name, span) in names {
-        if !template.variables.iter().any(|variable| variable == name) {
+        if template.variable(name).is_none() {
             errors.note::<()>(Err(Error::new(
                 span,
                 format!("`{name}` is not a variable of the URI: write `{{{name}}}` in the URI, or take `State<..>`"),

@@ -1,7 +1,7 @@
 //! The kinds of marked functions.
 
 use proc_macro2::{Ident, Span};
-use syn::{Attribute, Error, LitStr, Result};
+use syn::Attribute;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -144,84 +144,5 @@ impl Kind {
             Self::Resource => resource,
         };
         Ident::new(name, Span::mixed_site())
-    }
-}
-
-/// A URI, or a URI template with simple variables, the only ones that the server matches.
-pub(super) struct Template {
-    pub(super) literal: LitStr,
-    pub(super) variables: Vec<String>,
-}
-
-impl Template {
-    pub(super) fn read(literal: LitStr) -> Result<Self> {
-        let text = literal.value();
-        match variables(&text) {
-            Ok(variables) => Ok(Self { literal, variables }),
-            Err(fault) => Err(Error::new(literal.span(), fault)),
-        }
-    }
-}
-
-fn variables(text: &str) -> std::result::Result<Vec<String>, String> {
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    if !scheme.starts_with(|first: char| first.is_ascii_alphabetic()) || !scheme.chars().all(fits) {
-        return Err(format!("`{text}` is not a URI: it must begin with a scheme, as in \"report://{{id}}\""));
-    }
-    let (mut names, mut rest) = (Vec::new(), text);
-    while let Some((literal, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else {
-            return Err("a `{` has no `}`: write a variable as `{id}`".to_owned());
-        };
-        if syn::parse_str::<Ident>(name).is_err() || !name.is_ascii() {
-            return Err(format!(
-                "`{{{name}}}` is not a simple variable: it must be the name of a parameter, without operators, as in `{{id}}`"
-            ));
-        }
-        if literal.is_empty() && !names.is_empty() {
-            return Err(format!(
-                "there is no separator between `{{{name}}}` and the variable before it: write a `/` between them"
-            ));
-        }
-        if names.iter().any(|known| known == name) {
-            return Err(format!("`{{{name}}}` is used twice: give the second variable another name"));
-        }
-        names.push(name.to_owned());
-        rest = after;
-    }
-    if rest.contains('}') {
-        return Err("a `}` has no `{`: write a variable as `{id}`".to_owned());
-    }
-    Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variables_are_simple_and_apart() {
-        for (text, expected) in [
-            ("config://app", Some(vec![])),
-            ("report://{id}", Some(vec!["id"])),
-            ("db://{host}/{table}/rows", Some(vec!["host", "table"])),
-            ("a:{x}-{y}", Some(vec!["x", "y"])),
-            ("{id}", None),
-            ("report", None),
-            ("1a://x", None),
-            ("a://{", None),
-            ("a://}", None),
-            ("a://{x}}", None),
-            ("a://{}", None),
-            ("a://{+x}", None),
-            ("a://{x*}", None),
-            ("a://{fn}", None),
-            ("a://{x}{y}", None),
-            ("a://{x}/{x}", None),
-        ] {
-            let expected = expected.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
-            assert_eq!(variables(text).ok(), expected, "{text}");
-        }
     }
 }

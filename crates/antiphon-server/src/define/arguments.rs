@@ -39,6 +39,25 @@ impl Text for Option<String> {}
 pub trait Variable: Argument {}
 impl Variable for String {}
 
+/// A type for a parameter of a template, such as `{?q}`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of a URI template",
+    label = "not a text",
+    note = "parameters may be missing: `Option<String>`, or `String` or `&str` for one that must be there"
+)]
+pub trait QueryVariable: Argument {}
+impl QueryVariable for String {}
+impl QueryVariable for Option<String> {}
+
+/// A type for a variable with `*` of a template, such as `{/path*}`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a variable with `*` of a URI template",
+    label = "not a list of texts",
+    note = "a variable with `*` is a list of parts of a URI: `Vec<String>`"
+)]
+pub trait ListVariable: Argument {}
+impl ListVariable for Vec<String> {}
+
 /// The description of one argument, besides its type.
 #[derive(Debug)]
 pub struct Spec {
@@ -147,6 +166,16 @@ pub fn text<T: Text>(spec: Spec) -> Slot<T> {
 
 /// Returns the slot of a variable of a template.
 pub fn variable<T: Variable>(spec: Spec) -> Slot<T> {
+    Slot::new(spec)
+}
+
+/// Returns the slot of a parameter of a template, which may be missing.
+pub fn query_variable<T: QueryVariable>(spec: Spec) -> Slot<T> {
+    Slot::new(spec)
+}
+
+/// Returns the slot of a variable with `*` of a template.
+pub fn list_variable<T: ListVariable>(spec: Spec) -> Slot<T> {
     Slot::new(spec)
 }
 

@@ -33,7 +33,7 @@ use std::{
 pub(crate) mod expanded {
     pub use super::{
         AnyResource, DefinePrompt, DefineResource, DefineTool, Offered, Service, States,
-        arguments::{Spec, argument, text, variable},
+        arguments::{Spec, argument, list_variable, query_variable, text, variable},
         functions::{
             Outcome, PromptFuture, ResourceFuture, ToolFuture, boxed, outcome, prompt, resource, run,
             run_resolved, tagged, template, tool,

@@ -11,7 +11,7 @@ use crate::{
         list::{Entry, List, ListItem},
         offers::{ListAccess, Offers, RegisteredTool},
         prompt::Prompt,
-        resource::{Resource, ResourceTemplate},
+        resource::{Resource, ResourceTemplate, most_literal},
     },
     request::{carrier, param_headers::check_params, receive::Request},
     runtime::{CAUSE, Runtime},
@@ -97,10 +97,8 @@ impl<'a> Lookup<'a> {
         if let Some(resource) = self.own(&lists.resources, uri) {
             return Ok(Some(FoundResource::Resource(resource)));
         }
-        let own = lists.templates.iter().find_map(|template| {
-            let variables = template.variables(uri)?;
-            self.sees(template).then_some(FoundResource::Template(Found::Own(template), variables))
-        });
+        let own = most_literal(lists.templates.iter(), uri, |template| self.sees(template))
+            .map(|(template, variables)| FoundResource::Template(Found::Own(template), variables));
         match own {
             None if self.may_be_given(&lists.resources, uri) => rare(self.given_resource(uri)).await,
             own => Ok(own),
@@ -205,10 +203,8 @@ impl<'a> Lookup<'a> {
             return Ok(Some(FoundResource::Resource(resource)));
         }
         let templates = self.all::<ResourceTemplate>().await?;
-        Ok(templates.into_iter().find_map(|template| {
-            let variables = template.variables(uri)?;
-            Some(FoundResource::Template(found(template), variables))
-        }))
+        Ok(most_literal(templates.into_iter(), uri, |_| true)
+            .map(|(template, variables)| FoundResource::Template(found(template), variables)))
     }
 
     /// Awaits a lookup, which counts as a handler and has its time limit.

@@ -8,8 +8,8 @@ pub(crate) mod offers;
 pub(crate) mod per_caller;
 pub(crate) mod prompt;
 pub(crate) mod resource;
-pub(crate) mod template;
 pub(crate) mod tool;
+pub(crate) mod uri;
 
 use crate::{errors::BuildError, extension::registry::Extensions};
 use antiphon_wire::{CacheScope, Meta, Ttl};

@@ -12,7 +12,7 @@ use crate::{
         per_caller::PerCaller,
         prompt::Prompt,
         raw,
-        resource::{Resource, ResourceTemplate},
+        resource::{Resource, ResourceTemplate, most_literal},
         tool::Tool,
     },
     options::{Level, Settings, TaskMode},
@@ -104,9 +104,8 @@ impl Lists {
         if let Some(resource) = resource {
             return Some(Reading::Resource(resource));
         }
-        let fits =
-            |template: &&ResourceTemplate| template.variables(uri).is_some() && is_visible(*template, caller);
-        self.templates.iter().find(fits).map(Reading::Template)
+        let template = most_literal(self.templates.iter(), uri, |template| is_visible(template, caller));
+        template.map(|(template, _)| Reading::Template(template))
     }
 
     /// Returns whether the caller of a subscription is notified of changes of this URI: it is read from an item that the caller sees, or from

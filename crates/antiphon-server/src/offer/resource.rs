@@ -14,15 +14,18 @@ use crate::{
         completion::{Completers, Completing, IntoCompletions},
         list::ListItem,
         per_caller::{PerCaller, per_caller_setters},
-        template::{UriTemplate, is_uri},
+        uri::is_uri,
     },
     options::{self, Settings},
     subscribe::ListKind,
 };
-use antiphon_wire::{Annotations, ReadResourceResult};
+use antiphon_wire::{
+    Annotations, ReadResourceResult,
+    uri_template::{InvalidTemplate, UriTemplate},
+};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
-use std::{fmt, future::Future, pin::pin, sync::Arc};
+use std::{borrow::Borrow, fmt, future::Future, pin::pin, sync::Arc};
 
 /// The future of a resource's handler.
 pub(crate) type ReadFuture = BoxFuture<'static, DriveResult<ReadResourceResult>>;
@@ -100,15 +103,28 @@ pub struct ResourceTemplate {
     pub(crate) per_caller: PerCaller<antiphon_wire::ResourceTemplate>,
     pub(crate) cache: CacheHint,
     pub(crate) completers: Completers,
-    pub(crate) matcher: Result<UriTemplate, String>,
+    pub(crate) matcher: Result<UriTemplate, InvalidTemplate>,
     pub(crate) run: Box<RunTemplate>,
 }
 
 impl ResourceTemplate {
-    /// Returns the resources whose URIs match the template, such as `report://{id}`. Each `{name}` matches one or more
-    /// characters of the URI other than `/`. Other expressions of RFC 6570, such as `{+path}` and `{?query}`, are not
-    /// supported: the server does not build. `A` receives the values as strings, percent-decoded. A decoded value may
-    /// contain `/` and `..`, from `%2F`: a handler that uses it as a path must check it.
+    /// Returns the resources whose URIs match the template of RFC 6570, such as `report://{id}`, `file:///{+path}` and
+    /// `log://{service}{/path*}{?q,limit}`.
+    ///
+    /// | expression | values that it matches |
+    /// |---|---|
+    /// | `{id}`, `{/id}`, `{.id}`, `{x,y}` | one or more characters other than `/`, `?` and `#` each |
+    /// | `{+path}`, `{#path}` | one or more characters, also `/` |
+    /// | `{/path*}`, `{.kind*}`, `{names*}` | one or more values, as a list |
+    /// | `{?q,limit}`, `{&q}`, `{;q}` | parameters in any order. Each may be missing |
+    /// | `{?tag*}` | a parameter that may occur several times, as a list, which may be empty |
+    ///
+    /// A URI with a parameter that the template does not name does not match. Where a template leaves a choice, each value
+    /// takes as few characters as possible, from left to right. Prefixes of level 4, such as `{id:3}`, are not supported: the
+    /// server does not build. A URI of more than 8 KiB does not match.
+    ///
+    /// `A` receives the values as strings, or lists of strings for variables with `*`, percent-decoded once. A decoded value
+    /// may contain `/` and `..`, also from `%2F`: a handler that uses it as a path must check it.
     ///
     /// A value, such as a connection pool, comes from [`with_state`](crate::with_state): an async closure that captures it is no
     /// handler, and the compiler then says that the closure does not implement `Fn`.
@@ -175,12 +191,34 @@ impl ResourceTemplate {
 
     /// Returns the variables' values, if the URI matches.
     pub(crate) fn variables(&self, uri: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
-        self.matcher.as_ref().ok()?.variables(uri)
+        self.matcher.as_ref().ok()?.matches(uri)
     }
 
     pub(crate) fn has_variable(&self, name: &str) -> bool {
         self.matcher.as_ref().is_ok_and(|matcher| matcher.names().any(|known| known == name))
     }
+}
+
+/// Returns the template that a URI is read from, and the values of its variables: of the templates that match and are admitted, the one with the
+/// most literal characters; of two with equally many, the one with fewer variables that may hold a `/` or are lists; then the first.
+pub(crate) fn most_literal<T: Borrow<ResourceTemplate>>(
+    templates: impl Iterator<Item = T>,
+    uri: &str,
+    admits: impl Fn(&ResourceTemplate) -> bool,
+) -> Option<(T, serde_json::Map<String, serde_json::Value>)> {
+    let mut best: Option<(_, T, _)> = None;
+    for template in templates {
+        let candidate: &ResourceTemplate = template.borrow();
+        let Ok(matcher) = &candidate.matcher else { continue };
+        let rank = matcher.rank();
+        if best.as_ref().is_some_and(|(least, ..)| *least <= rank) {
+            continue;
+        }
+        if let Some(variables) = matcher.matches(uri).filter(|_| admits(candidate)) {
+            best = Some((rank, template, variables));
+        }
+    }
+    best.map(|(_, template, variables)| (template, variables))
 }
 
 macro_rules! resource_setters {
@@ -290,7 +328,9 @@ impl ListItem for ResourceTemplate {
             .as_ref()
             .map_err(|fault| BuildError(format!("the template `{template}` cannot be matched: {fault}")))?;
         // If one percent-encoded value results in a URI, every value does.
-        if !is_uri(&matcher.with_each("x")) {
+        let values: serde_json::Map<_, _> =
+            matcher.names().map(|name| (name.to_owned(), "x".into())).collect();
+        if !matcher.expand(values).is_ok_and(|uri| is_uri(&uri)) {
             return Err(BuildError(format!(
                 "the template {template:?} does not result in a URI: see RFC 3986"
             )));

@@ -184,8 +184,9 @@ impl ServerBuilder {
     }
 
     /// Offers the resources of a template: a function marked `#[resource(..)]` whose URI has variables, or a
-    /// [`ResourceTemplate`](crate::ResourceTemplate). Resources come before templates, templates in the order they were
-    /// given.
+    /// [`ResourceTemplate`](crate::ResourceTemplate). Resources come before templates. Of
+    /// two templates that match a URI, the one with more literal characters reads it; of two with equally many, the one with
+    /// fewer variables that may hold a `/` or are lists (`{+path}`, `{/path*}`), and then the first.
     #[must_use]
     pub fn template<Shape>(self, template: impl IntoResource<Shape>) -> Self {
         self.offer(|states, offered| {

@@ -247,6 +247,22 @@ impl<D: Db> Files<D> {
         ResourceContents::text(format!("file:///{path}"), self.db.get(path).await)
     }
 
+    #[resource("log://{service}{/path*}{?since,level*}")]
+    async fn log(
+        &self,
+        level: Vec<String>,
+        service: &str,
+        path: Vec<String>,
+        since: Option<String>,
+    ) -> ResourceContents {
+        ResourceContents::text("log://", format!("{service} {path:?} {since:?} {level:?}"))
+    }
+
+    #[resource("find://{+place}{?q}")]
+    async fn find(&self, place: String, q: &str) -> ResourceContents {
+        ResourceContents::text("find://", format!("{place} {q}"))
+    }
+
     #[resource("file:///")]
     async fn root(&self) -> ResourceContents {
         ResourceContents::text("file:///", "all")
@@ -352,10 +368,16 @@ async fn resources_and_templates_by_their_uris() {
         ("db://users/rows/7", "users 7"),
         ("file:///a%20b", "memory a b"),
         ("file:///", "all"),
+        ("log://api/a/b%2Fc", r#"api ["a", "b/c"] None []"#),
+        ("log://api/a?level=x&since=1&level=y", r#"api ["a"] Some("1") ["x", "y"]"#),
+        ("find://a/b?q=c", "a/b c"),
     ] {
         let reply = respond(&server, "resources/read", json!({"uri": uri})).await;
         assert_eq!(reply["result"]["contents"][0]["text"], expected, "{uri}: {reply}");
     }
+    // A parameter that must be there.
+    let reply = respond(&server, "resources/read", json!({"uri": "find://a"})).await;
+    assert_eq!(reply["error"]["code"], -32602, "{reply}");
     let reply = respond(&server, "resources/read", json!({"uri": "db://users/rows/0"})).await;
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
     let reply = respond(&server, "resources/list", json!({})).await;

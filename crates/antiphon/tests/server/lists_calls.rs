@@ -56,6 +56,10 @@ fn orders() -> Server {
             }))
             .prompt(Prompt::new("greet", greet))
             .template(ResourceTemplate::new("shop://{shop}/{item}.txt", "items", read))
+            .template(ResourceTemplate::new("file:///{+path}{?line,mark*}", "file", read))
+            .template(ResourceTemplate::new("file:///{name}", "one", read))
+            .template(ResourceTemplate::new("file:///{+page}.md", "page", read))
+            .template(ResourceTemplate::new("file:///{last}", "last", read))
     })
     .server
 }
@@ -166,7 +170,9 @@ async fn variables_of_a_template_are_decoded() {
         ("shop://a%20b/t%C3%A9.txt", Some(json!({"shop": "a b", "item": "té"}))),
         ("shop://a+b/%7Btea%7D.txt", Some(json!({"shop": "a+b", "item": "{tea}"}))),
         ("shop://a/%2525.txt", Some(json!({"shop": "a", "item": "%25"}))),
-        ("shop://a/tea.txt.txt", None),
+        ("shop://a/tea.txt.txt", Some(json!({"shop": "a", "item": "tea.txt"}))),
+        ("shop://a/tea.txt.md", None),
+        ("shop://a/tea.txt?q=1", None),
         ("shop://a/b/tea.txt", None),
         ("shop:///tea.txt", None),
         ("shop://a/%C3.txt", None),
@@ -182,6 +188,22 @@ async fn variables_of_a_template_are_decoded() {
             }
             None => assert_eq!(reply["error"]["data"]["uri"], uri, "{reply}"),
         }
+    }
+}
+
+/// Of the templates that match, the one with the most literal characters reads the URI; then one whose values hold no `/`; then the first.
+#[tokio::test]
+async fn the_most_literal_template_reads_a_uri() {
+    for (uri, variables) in [
+        ("file:///a/b", json!({"path": "a/b", "mark": []})),
+        ("file:///a", json!({"name": "a"})),
+        ("file:///a.md", json!({"page": "a"})),
+        ("file:///a/b%20c.md", json!({"page": "a/b c"})),
+        ("file:///a?mark=x&line=7&mark=y", json!({"path": "a", "line": "7", "mark": ["x", "y"]})),
+    ] {
+        let reply = call("resources/read", json!({"uri": uri})).await;
+        let text = reply["result"]["contents"][0]["text"].as_str().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), variables, "{uri}");
     }
 }
 

@@ -10,7 +10,7 @@ async fn closed() -> ResourceContents {
     ResourceContents::text("a://b", "")
 }
 
-#[resource("report://{+path}")]
+#[resource("report://{!path}")]
 async fn operator(path: String) -> ResourceContents {
     ResourceContents::text(path, "")
 }
@@ -23,6 +23,11 @@ async fn beside(a: String, b: String) -> ResourceContents {
 #[resource("report://{a}/{a}")]
 async fn twice(a: String) -> ResourceContents {
     ResourceContents::text(a, "")
+}
+
+#[resource("report://{year:4}")]
+async fn prefix(year: String) -> ResourceContents {
+    ResourceContents::text(year, "")
 }
 
 fn main() {}

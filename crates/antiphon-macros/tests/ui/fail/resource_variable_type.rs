@@ -15,4 +15,9 @@ async fn text() -> String {
     String::new()
 }
 
+#[resource("log://{service}{/path*}{?q}")]
+async fn log(service: Vec<String>, path: String, q: Vec<String>) -> ResourceContents {
+    ResourceContents::text(format!("{service:?} {path} {q:?}"), "")
+}
+
 fn main() {}

@@ -10,4 +10,9 @@ async fn all(page: String) -> ResourceContents {
     ResourceContents::text(page, "")
 }
 
+#[resource("report://all{/path*}{?page}")]
+async fn pages() -> ResourceContents {
+    ResourceContents::text("a://b", "")
+}
+
 fn main() {}
