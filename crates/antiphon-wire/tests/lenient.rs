@@ -421,7 +421,7 @@ fn an_entry_that_does_not_decode_is_left_out_alone() {
     tools("tools", good, &[], &["good"]);
     tools("tools", &format!(r#"{good},{{"name":"bad"}}"#), &[("bad", 1)], &["good"]);
     tools("tools", &format!("null,{good},[],3"), &[("", 0), ("", 2), ("", 3)], &["good"]);
-    let wrong = r#"{"name":"w","inputSchema":{},"description":["x"]}"#;
+    let wrong = r#"{"name":"w","inputSchema":{},"_meta":"x"}"#;
     tools("tools", &format!("{wrong},{good}"), &[("w", 0)], &["good"]);
     tools("tools", &format!(r#"{{"name":"\ud83d","inputSchema":{{}}}},{good}"#), &[("", 0)], &["good"]);
     let prompts = r#"{"name":"p"},{"title":"no name"},{"name":"q","arguments":[{}]}"#;

@@ -14,7 +14,7 @@ use crate::{
         completion::{Completers, Completing, IntoCompletions},
         list::ListItem,
         per_caller::{PerCaller, per_caller_setters},
-        uri::is_uri,
+        uri::{is_uri, without_expressions},
     },
     options::{self, Settings},
     subscribe::ListKind,
@@ -330,7 +330,8 @@ impl ListItem for ResourceTemplate {
         // If one percent-encoded value results in a URI, every value does.
         let values: serde_json::Map<_, _> =
             matcher.names().map(|name| (name.to_owned(), "x".into())).collect();
-        if !matcher.expand(values).is_ok_and(|uri| is_uri(&uri)) {
+        // Characters outside of the variables would be encoded, and then be those of another URI.
+        if !is_uri(&without_expressions(template)) || !matcher.expand(values).is_ok_and(|uri| is_uri(&uri)) {
             return Err(BuildError(format!(
                 "the template {template:?} does not result in a URI: see RFC 3986"
             )));

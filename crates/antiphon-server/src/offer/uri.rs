@@ -10,6 +10,16 @@ pub(crate) fn is_uri(text: &str) -> bool {
     scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(fits) && is_rest(rest)
 }
 
+/// Returns the template with one character in the place of each expression.
+pub(crate) fn without_expressions(template: &str) -> String {
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some((before, after)) = rest.split_once('{') {
+        text = text + before + "x";
+        rest = after.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    text + rest
+}
+
 fn is_rest(rest: &str) -> bool {
     let mut pieces = rest.split('%');
     let plain = |piece: &str| {

@@ -245,7 +245,7 @@ fn a_process_that_drains_hands_its_tasks_over() {
         let id = first.until_it_works(&fleet, tool);
         first.client.server.drain();
         // The run of the task sees it while the step waits.
-        first.runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
+        first.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         first.effects.gate.add_permits(1);
         first.runtime.block_on(async {
             let ended =
