@@ -20,7 +20,7 @@ use tokio::{
 /// The client id of the suite's client metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-/// What the suite gives to some scenarios.
+/// The context that the suite gives to some scenarios.
 #[derive(Deserialize)]
 struct Context {
     client_id: String,

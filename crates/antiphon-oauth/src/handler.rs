@@ -1,4 +1,4 @@
-//! How a person signs in: a handler shows the URL, and receives the address to which the browser returns.
+//! The sign-in of a person: a handler shows the URL, and receives the address to which the browser returns.
 
 use crate::{error::Error, pending::PendingSignIn};
 use antiphon_wire::escaped;
@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use std::{error::Error as StdError, fmt, sync::Arc};
 use url::Url;
 
-/// What a person agrees to: shown before a browser opens.
+/// The consent of a person: shown before a browser opens.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Consent {

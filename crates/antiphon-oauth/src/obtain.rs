@@ -26,7 +26,7 @@ const LOCK_TIME: Duration = Duration::from_secs(20);
 /// The maximum life of a token that is believed, in seconds.
 const MAX_LIFE: u64 = 10 * 365 * 24 * 60 * 60;
 
-/// What discovery found.
+/// The result of discovery.
 pub(crate) struct Found {
     pub(crate) net: Net,
     pub(crate) resource: Option<Resource>,

@@ -121,7 +121,7 @@ pub(crate) struct Access {
     accepted: AtomicBool,
 }
 
-/// Where a token comes from.
+/// The origin of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Store,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::time::SystemTime;
 use url::Url;
 
-/// What this program says of itself when it registers.
+/// The description of this program in its registration.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientMetadata {
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! What a session knows of its sign-in, and its end.
+//! The state of a session's sign-in, and its end.
 
 use crate::{
     discover::Authority,

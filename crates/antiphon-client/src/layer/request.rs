@@ -111,7 +111,7 @@ impl fmt::Debug for Request {
 #[derive(Clone)]
 pub struct Reply(Box<RawValue>);
 
-/// What a result says.
+/// The kind of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplyKind {

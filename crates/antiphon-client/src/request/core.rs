@@ -164,7 +164,7 @@ impl Core {
     }
 }
 
-/// What layers add to a request.
+/// The additions of layers to a request.
 #[derive(Clone, Default)]
 pub(crate) struct Added {
     pub(crate) meta: Meta,
@@ -207,7 +207,7 @@ pub(crate) struct RequestSpec<'a> {
     pub(crate) carries: bool,
     /// `true` if the request asks for neither progress nor log messages.
     pub(crate) quiet: bool,
-    /// What layers add to the request.
+    /// The additions of layers.
     pub(crate) added: Option<&'a Added>,
 }
 

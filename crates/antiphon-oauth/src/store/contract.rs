@@ -1,4 +1,4 @@
-//! What every [`TokenStore`] must do.
+//! The contract of every [`TokenStore`].
 
 use crate::store::{StoreKey, TokenStore};
 use std::sync::Arc;

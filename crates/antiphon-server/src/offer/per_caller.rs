@@ -1,4 +1,4 @@
-//! What a caller sees of an offer: nothing, its definition, or a definition of the caller's own.
+//! The view that a caller has of an offer: nothing, its definition, or a definition of the caller's own.
 
 use crate::identity::caller_info::CallerInfo;
 use antiphon_wire::escaped;

@@ -10,7 +10,7 @@ use crate::{
     request::receive::{Received, without_session},
     serve::http::{
         HttpOptions,
-        auth::{authorize, metadata, token_expired},
+        auth::{Authorized, authorize, metadata, token_expired},
         body::ReplyBody,
         checks::{check_agreement, check_head, check_notification, check_path, check_stream},
         cors::preflight,
@@ -28,6 +28,7 @@ use crate::{
         message_service::{CallOutcome, MessageService},
     },
 };
+use antiphon_wire::Notification;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use http_body::Body;
@@ -204,6 +205,25 @@ impl<S: MessageService> HttpService<S> {
         }
     }
 
+    /// Runs the handler of a notification, if there is one.
+    async fn notified(
+        &self,
+        notification: &Notification<'_>,
+        parts: &mut Parts,
+        authorized: &Authorized,
+    ) -> HttpReply {
+        let server = &self.shared.server;
+        if !server.has_notification(&notification.method) {
+            return HttpReply::Accepted;
+        }
+        if let Err(error) = check_notification(notification, &parts.headers) {
+            return HttpReply::json(ReplyMessage::error(None, &error));
+        }
+        let head = Arc::new(RequestHead::taken(parts));
+        let caller = authorized.caller_of(&head);
+        accepted(rare(server.notify(notification, None, &caller)).await)
+    }
+
     async fn checked_reply<B>(
         &self,
         parts: &mut Parts,
@@ -252,15 +272,7 @@ impl<S: MessageService> HttpService<S> {
             Ok(Received::Request(request)) => request,
             // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
             Ok(Received::Notification(notification)) => {
-                if !server.has_notification(&notification.method) {
-                    return HttpReply::Accepted;
-                }
-                if let Err(error) = check_notification(&notification, &parts.headers) {
-                    return HttpReply::json(ReplyMessage::error(None, &error));
-                }
-                let head = Arc::new(RequestHead::taken(parts));
-                let caller = authorized.caller_of(&head);
-                return accepted(rare(server.notify(&notification, None, &caller)).await);
+                return self.notified(&notification, parts, &authorized).await;
             }
             Ok(Received::Legacy(message)) => {
                 let Some(legacy) = legacy else {
