@@ -107,6 +107,8 @@
 
 mod asks;
 mod builder;
+#[cfg(feature = "layers")]
+mod builder_layers;
 mod cache;
 mod call;
 mod client;

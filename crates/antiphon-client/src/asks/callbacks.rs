@@ -263,6 +263,15 @@ impl StdError for AskFault {
     }
 }
 
+/// Returns the callback that a program gave, behind one type.
+pub(crate) fn boxed<Ask, T, F, Fut>(callback: F) -> Callback<Ask, T>
+where
+    F: Fn(Ask) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = T> + Send + 'static,
+{
+    Arc::new(move |ask| Box::pin(callback(ask)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

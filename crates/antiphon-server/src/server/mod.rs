@@ -5,6 +5,7 @@ pub(crate) mod builder;
 pub(crate) mod key_file;
 pub(crate) mod layered;
 pub(crate) mod message_service;
+mod prefix;
 pub(crate) mod registration;
 pub(crate) mod service;
 
