@@ -12,7 +12,7 @@ use tower_service::Service;
 impl ClientBuilder {
     /// Adds a tower layer around every request: of each method, in both eras, and each leg of a call. It may change the `_meta` and
     /// the headers, refuse the request, answer it, delay it, send it again, and see its reply. The layer that is added first sees a request
-    /// first; [`Client::layers`] returns their order. A result from the cache is no request. Without a layer, a request costs nothing more.
+    /// first; [`Client::layers`](crate::Client::layers) returns their order. A result from the cache is no request. Without a layer, a request costs nothing more.
     ///
     /// ```
     /// use antiphon::client::{Client, layers::{Reply, Request, RequestService}};
