@@ -20,6 +20,7 @@ mod implementation;
 mod known_ask;
 mod legacy;
 pub mod lenient;
+mod list_result;
 #[doc(hidden)]
 pub mod lock;
 mod members;

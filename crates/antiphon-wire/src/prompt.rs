@@ -1,8 +1,9 @@
 //! Prompts: the list, and one prompt with its messages.
 
 use crate::{
-    CacheScope, ContentBlock, Icon, InputResponses, Meta, Role, Ttl,
-    lenient::{cursor, flag, icons, list, or_default, shown_text},
+    ContentBlock, Icon, InputResponses, Meta, Role,
+    lenient::{flag, icons, list, or_default, shown_text},
+    list_result::list_result,
     tag::Complete,
 };
 use serde::{Deserialize, Serialize};
@@ -82,46 +83,11 @@ impl PromptArgument {
     }
 }
 
-/// The result of `prompts/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListPromptsResult {
-    /// The result type, always `complete`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub result_type: Complete,
-    /// The prompts of this page.
-    #[serde(deserialize_with = "list")]
-    pub prompts: Vec<Prompt>,
-    /// The cursor of the next page; absent on the last page.
-    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// The time for which the result may be cached.
-    #[serde(default, deserialize_with = "or_default")]
-    pub ttl_ms: Ttl,
-    /// The scope in which a cached result may be shared.
-    #[serde(default, deserialize_with = "or_default")]
-    pub cache_scope: CacheScope,
-    /// Further metadata (`_meta`).
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Members that have no field in this type.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl ListPromptsResult {
-    /// Creates a result of one page that must not be cached.
-    pub fn new(prompts: Vec<Prompt>) -> Self {
-        Self {
-            result_type: Complete,
-            prompts,
-            next_cursor: None,
-            ttl_ms: Ttl::default(),
-            cache_scope: CacheScope::default(),
-            meta: None,
-            extra: Map::new(),
-        }
+list_result! {
+    /// The result of `prompts/list`.
+    ListPromptsResult {
+        /// The prompts of this page.
+        prompts: Vec<Prompt>
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::{
     Annotations, CacheScope, Icon, InputResponses, Meta, Ttl,
-    lenient::{annotations, cursor, icons, list, or_default, shown_number, shown_text},
+    lenient::{annotations, icons, list, or_default, shown_number, shown_text},
+    list_result::list_result,
     tag::Complete,
     tag::Link,
     uri_template::{InvalidTemplate, UriTemplate},
@@ -146,89 +147,19 @@ impl ResourceTemplate {
     }
 }
 
-/// The result of `resources/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListResourcesResult {
-    /// The result type, always `complete`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub result_type: Complete,
-    /// The resources of this page.
-    #[serde(deserialize_with = "list")]
-    pub resources: Vec<Resource>,
-    /// The cursor of the next page; absent on the last page.
-    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// The time for which the result may be cached.
-    #[serde(default, deserialize_with = "or_default")]
-    pub ttl_ms: Ttl,
-    /// The scope in which a cached result may be shared.
-    #[serde(default, deserialize_with = "or_default")]
-    pub cache_scope: CacheScope,
-    /// Further metadata (`_meta`).
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Members that have no field in this type.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl ListResourcesResult {
-    /// Creates a result of one page that must not be cached.
-    pub fn new(resources: Vec<Resource>) -> Self {
-        Self {
-            result_type: Complete,
-            resources,
-            next_cursor: None,
-            ttl_ms: Ttl::default(),
-            cache_scope: CacheScope::default(),
-            meta: None,
-            extra: Map::new(),
-        }
+list_result! {
+    /// The result of `resources/list`.
+    ListResourcesResult {
+        /// The resources of this page.
+        resources: Vec<Resource>
     }
 }
 
-/// The result of `resources/templates/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListResourceTemplatesResult {
-    /// The result type, always `complete`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub result_type: Complete,
-    /// The templates of this page.
-    #[serde(deserialize_with = "list")]
-    pub resource_templates: Vec<ResourceTemplate>,
-    /// The cursor of the next page; absent on the last page.
-    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// The time for which the result may be cached.
-    #[serde(default, deserialize_with = "or_default")]
-    pub ttl_ms: Ttl,
-    /// The scope in which a cached result may be shared.
-    #[serde(default, deserialize_with = "or_default")]
-    pub cache_scope: CacheScope,
-    /// Further metadata (`_meta`).
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Members that have no field in this type.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl ListResourceTemplatesResult {
-    /// Creates a result of one page that must not be cached.
-    pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
-        Self {
-            result_type: Complete,
-            resource_templates,
-            next_cursor: None,
-            ttl_ms: Ttl::default(),
-            cache_scope: CacheScope::default(),
-            meta: None,
-            extra: Map::new(),
-        }
+list_result! {
+    /// The result of `resources/templates/list`.
+    ListResourceTemplatesResult {
+        /// The templates of this page.
+        resource_templates: Vec<ResourceTemplate>
     }
 }
 

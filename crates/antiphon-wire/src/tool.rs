@@ -1,8 +1,9 @@
 //! Tools: the list, and the call of one tool.
 
 use crate::{
-    CacheScope, ContentBlock, Icon, InputResponses, Meta, Ttl,
-    lenient::{all_replaced, annotations, cursor, flag, icons, list, or_default, shown_text},
+    ContentBlock, Icon, InputResponses, Meta,
+    lenient::{all_replaced, annotations, flag, icons, list, or_default, shown_text},
+    list_result::list_result,
     members::{optional_whole, present},
     tag::Complete,
 };
@@ -166,46 +167,11 @@ impl PageParams {
     }
 }
 
-/// The result of `tools/list`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListToolsResult {
-    /// The result type, always `complete`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub result_type: Complete,
-    /// The tools of this page.
-    #[serde(deserialize_with = "list")]
-    pub tools: Vec<Tool>,
-    /// The cursor of the next page; absent on the last page.
-    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-    /// The time for which the result may be cached.
-    #[serde(default, deserialize_with = "or_default")]
-    pub ttl_ms: Ttl,
-    /// The scope in which a cached result may be shared.
-    #[serde(default, deserialize_with = "or_default")]
-    pub cache_scope: CacheScope,
-    /// Further metadata (`_meta`).
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
-    /// Members that have no field in this type.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl ListToolsResult {
-    /// Creates a result of one page that must not be cached.
-    pub fn new(tools: Vec<Tool>) -> Self {
-        Self {
-            result_type: Complete,
-            tools,
-            next_cursor: None,
-            ttl_ms: Ttl::default(),
-            cache_scope: CacheScope::default(),
-            meta: None,
-            extra: Map::new(),
-        }
+list_result! {
+    /// The result of `tools/list`.
+    ListToolsResult {
+        /// The tools of this page.
+        tools: Vec<Tool>
     }
 }
 
