@@ -5,6 +5,7 @@
 //!
 //! | rule | place | peers that need it |
 //! |---|---|---|
+//! | a byte order mark before a message, on both sides | [`Incoming::parse`] | .NET and PowerShell, which write one before the first line |
 //! | half of a surrogate pair in a text is U+FFFD | [`repaired`] | JavaScript servers that cut a text with `slice`: OpenClaw, technocore-chat |
 //! | an entry of a list that does not decode is left out | [`page`] | servers with one bad tool, seen with Claude Code, mastra, neuro-san and the MCP server of GitLab |
 //! | `null` for a `result` beside an `error` or a `method`, and for the `id` of a notification, is absent | [`parse`] | .NET and Python, with one type for all messages |

@@ -92,7 +92,7 @@ struct IdOnly<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Reads one message.
+    /// Reads one message. A byte order mark before it is ignored.
     ///
     /// # Errors
     /// Returns [`Unreadable`] with the error for the response: `-32700` for text that is not JSON, `-32600` for JSON
@@ -215,6 +215,8 @@ fn whole_code(float: f64) -> Option<i64> {
 }
 
 fn read_envelope(bytes: &[u8]) -> Result<Envelope<'_>, Unreadable> {
+    // RFC 8259, 8.1: implementations that parse JSON texts MAY ignore the presence of a byte order mark.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let not_json = || Unreadable::new(None, ErrorCode::PARSE_ERROR, "Parse error: the message is not JSON");
     // serde_json looks only at the strings it decodes.
     let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;

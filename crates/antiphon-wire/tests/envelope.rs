@@ -38,6 +38,21 @@ fn check(message: impl AsRef<[u8]>, expected: &str) {
     assert!(told.starts_with(expected), "{shown}\n told: {told}\n expected: {expected}");
 }
 
+/// Programs of .NET and PowerShell write one before their first line.
+#[test]
+fn a_byte_order_mark_is_ignored() {
+    for (message, expected) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#, "request 1 ping {}"),
+        (r#" {"jsonrpc":"2.0","method":"a"}"#, "notification a"),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, r#"result 1 {"a":1}"#),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"none"}}"#, "error 1 "),
+        ("{}", "-32600 no id"),
+        ("[]", "-32600 no id: the message must be one JSON object"),
+    ] {
+        check(format!("\u{feff}{message}"), expected);
+    }
+}
+
 #[test]
 fn what_is_not_json() {
     for message in [
@@ -55,7 +70,10 @@ fn what_is_not_json() {
         "[1",
         "[1]]",
         "01",
-        "\u{feff}{}",
+        "\u{feff}",
+        "\u{feff}\u{feff}{}",
+        " \u{feff}{}",
+        "{\u{feff}}",
         "\0",
         "{}\0",
         "\0{}",

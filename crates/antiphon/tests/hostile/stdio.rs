@@ -314,6 +314,15 @@ async fn after_a_drain_requests_are_answered_and_subscriptions_end() {
     assert_eq!(peer.ends().await, [] as [Value; 0]);
 }
 
+/// Hosts of .NET write a byte order mark before their first line.
+#[tokio::test]
+async fn the_first_line_may_begin_with_a_byte_order_mark() {
+    let mut peer = serve(fixture(|builder| builder).server, 1 << 16);
+    peer.send(format!("\u{feff}{}", request(1, "tools/list", json!({})))).await;
+    assert_eq!(peer.receive_outcome().await, (json!(1), 0));
+    assert_eq!(peer.ends().await, [] as [Value; 0]);
+}
+
 /// An author's form may have been read from a file, with its line ends.
 #[tokio::test]
 async fn a_message_is_one_line_whatever_is_in_it() {

@@ -78,6 +78,16 @@ async fn one_request_is_one_line() {
     assert_eq!(call.await.unwrap().0, ok());
 }
 
+/// Programs of .NET write a byte order mark before their first line.
+#[tokio::test]
+async fn the_first_line_may_begin_with_a_byte_order_mark() {
+    let (client, mut peer) = pair();
+    let call = asking(&client, 1, "tools/call");
+    peer.receive_id().await;
+    peer.send([b"\xef\xbb\xbf", OK].concat()).await;
+    assert_eq!(call.await.unwrap().0, ok());
+}
+
 #[tokio::test]
 async fn an_error_without_id_is_nobodys_among_two() {
     let (client, mut peer) = pair();
