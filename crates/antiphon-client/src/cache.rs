@@ -5,12 +5,12 @@
 //! The rest of a request, `_meta` with version and capabilities, is the same for all requests of one client; when the version
 //! changes, all results are dropped.
 
-use antiphon_wire::{Ttl, method};
+use antiphon_wire::{Ttl, lock::Lock, method};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -79,7 +79,7 @@ pub(crate) struct Generation(u64);
 /// The kept results of one client.
 pub(crate) struct Cache {
     enabled: bool,
-    state: Mutex<State>,
+    state: Lock<State>,
 }
 
 #[derive(Default)]
@@ -106,12 +106,11 @@ struct Hints {
 
 impl Cache {
     pub(crate) fn new(enabled: bool) -> Self {
-        Self { enabled, state: Mutex::default() }
+        Self { enabled, state: Lock::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change leaves the table consistent, so a poisoned lock is usable.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The result, while it is fresh.

@@ -3,14 +3,15 @@
 //! dbos ends the run of a workflow when it cannot record a step, and takes workflows from its queue that it then cannot read. Both
 //! stay those of its executor, and it recovers them only when the executor is launched again.
 
+use antiphon_wire::lock::Lock;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use antiphon_store::TaskKey;
 
 /// The workflows that run in this process. One that was taken over and comes back may run twice for a moment.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(Mutex<Running>);
+pub(crate) struct Runs(Lock<Running>);
 
 #[derive(Debug, Default)]
 struct Running {
@@ -51,7 +52,7 @@ impl Runs {
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
 };
 use antiphon_store::{LegControl, TaskKey, TaskListener, TaskProgram};
 use antiphon_wire::escaped;
+use antiphon_wire::lock::Lock;
 use dbos::{
     DBOS, Serializer, StartOptions, WorkflowRef,
     sysdb::{SystemDatabase as _, postgres::PostgresSystemDatabase, types::Message},
@@ -14,7 +15,7 @@ use dbos::{
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
+    sync::{Arc, MutexGuard, OnceLock, PoisonError, RwLock, Weak},
     time::Duration,
 };
 use tokio::sync::{Semaphore, watch};
@@ -107,7 +108,7 @@ impl fmt::Debug for Shared {
 /// The legs that run in this process. A workflow that was taken over and comes back may run twice here for a moment.
 #[derive(Debug)]
 pub(crate) struct Legs {
-    running: Mutex<HashMap<TaskKey, Vec<Arc<LegControl>>>>,
+    running: Lock<HashMap<TaskKey, Vec<Arc<LegControl>>>>,
     /// The number of their tasks.
     count: watch::Sender<usize>,
 }
@@ -122,7 +123,7 @@ pub(super) struct RunningLeg {
 
 impl Legs {
     pub(crate) fn new() -> Self {
-        Self { running: Mutex::default(), count: watch::Sender::new(0) }
+        Self { running: Lock::default(), count: watch::Sender::new(0) }
     }
 
     pub(crate) fn begin(self: &Arc<Self>, task: TaskKey) -> RunningLeg {
@@ -155,7 +156,7 @@ impl Legs {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<TaskKey, Vec<Arc<LegControl>>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 

@@ -24,10 +24,11 @@ use crate::{
 };
 use antiphon_store::{LegControl, TaskKey};
 use antiphon_wire::escaped;
+use antiphon_wire::lock::Lock;
 use std::{
     convert::Infallible,
     future::{Future, pending},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 use tokio::time::sleep;
@@ -129,7 +130,7 @@ impl Run {
 
     async fn leg(&self) -> dbos::Result<Recorded> {
         // A leg counts as running until its result is recorded, so that a drain does not lose the result.
-        let until_recorded = Mutex::new(None);
+        let until_recorded = Lock::new(None);
         dbos::step("leg", || async {
             let shared = there(&self.shared).await;
             // The semaphore is not closed.
@@ -166,7 +167,7 @@ impl Run {
                 tracing::warn!(task = %escaped(&self.task), "a leg went to another run meanwhile: its result does not count");
                 return Err(dbos::Error::Interrupted { workflow_id: workflow_id(self.task) });
             }
-            *until_recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+            *until_recorded.lock() = Some(running);
             Ok(end)
         })
         .await

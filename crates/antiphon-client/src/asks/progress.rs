@@ -1,10 +1,12 @@
 //! The progress that callbacks report while they answer the asks of a session.
 
-use antiphon_wire::{ProgressParams, ProgressToken, escaped, method, progress_token_of, write_notification};
+use antiphon_wire::{
+    ProgressParams, ProgressToken, escaped, lock::Lock, method, progress_token_of, write_notification,
+};
 use serde_json::{Number, value::RawValue};
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 use tokio::sync::Notify;
 
@@ -15,7 +17,7 @@ pub(crate) struct AskProgress(Option<Arc<ReportState>>);
 
 struct ReportState {
     token: ProgressToken,
-    state: Mutex<State>,
+    state: Lock<State>,
     changed: Notify,
 }
 
@@ -28,8 +30,7 @@ struct State {
 
 impl ReportState {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change leaves the state consistent, so a poisoned lock is usable.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -40,9 +41,8 @@ impl AskProgress {
     pub(crate) fn of(params: Option<&RawValue>) -> Self {
         let token = params.and_then(progress_token_of);
         Self(
-            token.map(|token| {
-                Arc::new(ReportState { token, state: Mutex::default(), changed: Notify::new() })
-            }),
+            token
+                .map(|token| Arc::new(ReportState { token, state: Lock::default(), changed: Notify::new() })),
         )
     }
 

@@ -18,14 +18,11 @@ use crate::{
 };
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, ErrorCode, InputResponses, LegacyCreateTaskResult, Meta, OutcomeFault,
-    RequestId, TaskMetadata, TaskSupport, write_request,
+    RequestId, TaskMetadata, TaskSupport, lock::Lock, write_request,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 use tokio::time::sleep;
 
 /// The place of a leg in its call.
@@ -156,15 +153,15 @@ impl Legs<'_> {
         may_ask: bool,
     ) -> SentCall {
         // The era, which decides the form, may be detected by this very request.
-        let task = Mutex::new(None);
+        let task = Lock::new(None);
         let write = |id: &RequestId, meta| {
             let form = self.wanted_task(call).filter(|_| may_ask);
-            *task.lock().unwrap_or_else(PoisonError::into_inner) = form;
+            *task.lock() = form;
             let ttl = call.options().task_ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
             write_leg(call, with, form.map(|_| TaskMetadata::new(ttl)), id, meta)
         };
         let reply = self.tools.lists.connection.request(spec, &write).await;
-        SentCall { reply, task: task.into_inner().unwrap_or_else(PoisonError::into_inner) }
+        SentCall { reply, task: task.into_inner() }
     }
 
     /// The form of the task that the call asks for; `None` if it asks for none. In the extension, the server decides.

@@ -9,12 +9,12 @@ use crate::{
 use antiphon_schema::CompiledSchema;
 use antiphon_wire::{
     CallToolResult, ForeignText, JsonSchema, ListToolsResult, TaskSupport, Tool, escaped,
-    header::params::ParamHeaders, method,
+    header::params::ParamHeaders, lock::Lock, method,
 };
 use serde_json::{Map, Value, value::RawValue};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, MutexGuard, OnceLock},
 };
 use tokio::time::timeout;
 
@@ -25,7 +25,7 @@ const MAX_SCHEMAS: usize = 16 * 1024 * 1024;
 
 /// The tools of the latest list, as far as calls need them.
 #[derive(Default)]
-pub(crate) struct KnownTools(Mutex<Option<ToolList>>);
+pub(crate) struct KnownTools(Lock<Option<ToolList>>);
 
 struct ToolList {
     /// The generation of the list. Data of another generation is not used.
@@ -109,8 +109,7 @@ impl Output {
 
 impl KnownTools {
     fn listed(&self) -> MutexGuard<'_, Option<ToolList>> {
-        // The value is replaced in one assignment, so a poisoned lock is usable.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn get(&self, name: &str, generation: Generation) -> Option<Arc<KnownTool>> {

@@ -12,14 +12,14 @@ use crate::{
 };
 use antiphon_wire::{
     ClientCapabilities, Implementation, LogLevel, Meta, ProtocolVersion, RequestId, ServerCapabilities,
-    TASKS_EXTENSION, escaped, extension::ExtensionId, pacing::StateOnlyLimits,
+    TASKS_EXTENSION, escaped, extension::ExtensionId, lock::Lock, pacing::StateOnlyLimits,
 };
 use serde_json::{Map, Value, value::RawValue};
 use std::{
     borrow::Cow,
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -47,7 +47,7 @@ pub(crate) struct Core {
     pub(crate) cache: Cache,
     target: String,
     next_id: AtomicU64,
-    known: Mutex<KnownServer>,
+    known: Lock<KnownServer>,
 }
 
 /// The bounds of a client's calls.
@@ -119,7 +119,7 @@ impl Core {
             cache: Cache::new(caches),
             target,
             next_id: AtomicU64::new(1),
-            known: Mutex::new(KnownServer { version, info: None, capabilities: None }),
+            known: Lock::new(KnownServer { version, info: None, capabilities: None }),
         }
     }
 
@@ -132,8 +132,7 @@ impl Core {
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, KnownServer> {
-        // Each value is written in one assignment, so a poisoned lock is usable.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     pub(crate) fn identity(&self) -> ServerIdentity {

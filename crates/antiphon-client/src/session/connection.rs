@@ -12,8 +12,8 @@ use crate::{
     trace::otel,
     transport::{OutgoingRequest, ServerReply, Transport},
 };
-use antiphon_wire::{Meta, ProtocolVersion};
-use std::sync::{Arc, Mutex, PoisonError};
+use antiphon_wire::{Meta, ProtocolVersion, lock::Lock};
+use std::sync::Arc;
 
 /// A client's connection to its server: the transport, and the session if the server is a legacy one.
 pub(crate) struct Connection {
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     pub(crate) negotiating: tokio::sync::Mutex<()>,
     /// The tasks that wait for their changes.
     pub(crate) task_watches: TaskWatches,
-    state: Mutex<EraState>,
+    state: Lock<EraState>,
 }
 
 /// The server's era, as far as it is known.
@@ -47,17 +47,17 @@ impl Connection {
         layers: Option<Layers>,
     ) -> Self {
         let detects = mode.detects(transport.sessions().is_some());
-        let state = Mutex::new(if detects { EraState::Unknown } else { EraState::Modern });
+        let state = Lock::new(if detects { EraState::Unknown } else { EraState::Modern });
         let (negotiating, task_watches) = (tokio::sync::Mutex::default(), TaskWatches::default());
         Self { core, transport, mode, layers, negotiating, task_watches, state }
     }
 
     pub(crate) fn era_state(&self) -> EraState {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.lock().clone()
     }
 
     pub(crate) fn is_modern(&self) -> bool {
-        matches!(*self.state.lock().unwrap_or_else(PoisonError::into_inner), EraState::Modern)
+        matches!(*self.state.lock(), EraState::Modern)
     }
 
     /// The era of the server; none until its first answer.
@@ -79,7 +79,7 @@ impl Connection {
 
     /// Stores that the server is modern, and that it supports `version`, if that is given.
     pub(crate) fn set_modern(&self, version: Option<ProtocolVersion>) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = EraState::Modern;
+        *self.state.lock() = EraState::Modern;
         if let Some(version) = version {
             self.core.change_version(version);
         }
@@ -92,12 +92,12 @@ impl Connection {
         known.info = Some(session.server_info().clone());
         known.capabilities = Some(session.capabilities().clone());
         drop(known);
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = EraState::Legacy(session);
+        *self.state.lock() = EraState::Legacy(session);
     }
 
     /// Ends the use of a session, unless another one replaced it already.
     pub(crate) fn drop_session(&self, session: &Arc<Session>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if matches!(&*state, EraState::Legacy(present) if Arc::ptr_eq(present, session)) {
             *state = EraState::Ended;
         }
@@ -109,7 +109,7 @@ impl Connection {
     ///
     /// > re-probing if the cached assumption later fails.
     pub(crate) fn doubt_era(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if self.mode == Mode::Auto && matches!(*state, EraState::Ended) {
             *state = EraState::Unknown;
         }

@@ -21,14 +21,14 @@ use crate::{
 };
 use antiphon_wire::{
     ClientCapabilities, DiscoverResult, Implementation, InitializeParams, InitializeResult, LogLevel, Meta,
-    OutcomeFault, ProtocolVersion, RequestId, ServerCapabilities, SetLevelParams, escaped, meta_keys, method,
-    write_notification, write_request, write_result,
+    OutcomeFault, ProtocolVersion, RequestId, ServerCapabilities, SetLevelParams, escaped, lock::Lock,
+    meta_keys, method, write_notification, write_request, write_result,
 };
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::{json, value::RawValue};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 use tokio::{
@@ -44,9 +44,9 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct Session {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
-    level: Mutex<Option<LogLevel>>,
+    level: Lock<Option<LogLevel>>,
     /// The resources that subscriptions hold, with the number of subscriptions of each.
-    held: Mutex<HashMap<String, usize>>,
+    held: Lock<HashMap<String, usize>>,
 }
 
 impl Session {
@@ -74,7 +74,7 @@ impl Session {
         let shared = Arc::new(Shared::new(Arc::clone(core), link, agreed, hello));
         let (ready, is_ready) = oneshot::channel();
         let task = tokio::spawn(session_task(Arc::clone(&shared), ready));
-        let session = Arc::new(Self { shared, task, level: Mutex::default(), held: Mutex::default() });
+        let session = Arc::new(Self { shared, task, level: Lock::default(), held: Lock::default() });
         // An ask on the stream of the session is lost if nobody reads the stream when the server sends the ask.
         let _ = timeout(READY_WITHIN, is_ready).await;
         session.want_level(core.observers.log_level()).await;
@@ -163,7 +163,7 @@ impl Session {
 
     /// Adds one holder of this resource. Returns `true` if it is the first.
     pub(crate) fn hold(&self, uri: &str) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let count = held.entry(uri.to_owned()).or_default();
         *count += 1;
         *count == 1
@@ -171,7 +171,7 @@ impl Session {
 
     /// Removes one holder of this resource. Returns `true` if it was the last.
     pub(crate) fn release(&self, uri: &str) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let Some(count) = held.get_mut(uri) else { return false };
         *count -= 1;
         let is_last = *count == 0;
@@ -203,7 +203,7 @@ impl Session {
     pub(crate) async fn want_level(&self, level: Option<LogLevel>) {
         let Some(level) = level.filter(|_| self.capabilities().has("logging")) else { return };
         {
-            let mut wanted = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut wanted = self.level.lock();
             if wanted.is_some_and(|wanted| wanted <= level) {
                 return;
             }

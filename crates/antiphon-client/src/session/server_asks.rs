@@ -14,19 +14,14 @@ use crate::{
 };
 use antiphon_wire::{
     AskSupport, ElicitRequest, ErrorCode, ErrorObject, InputRequest, KnownKind, RequestId, elicitation_id_of,
-    escaped, method, write_error, write_result,
+    escaped, lock::Lock, method, write_error, write_result,
 };
 use futures_util::{
     future::BoxFuture,
     stream::{FuturesUnordered, StreamExt as _},
 };
 use serde_json::json;
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 /// > User rejected sampling request: `-1`
@@ -40,15 +35,15 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The faults of asks that could not be answered. A fault is stored before the server gets its error, since the server may
 /// then end the call with an error of its own.
 #[derive(Default)]
-struct Faults(Mutex<VecDeque<AskFault>>);
+struct Faults(Lock<VecDeque<AskFault>>);
 
 impl Faults {
     fn add(&self, fault: AskFault) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(fault);
+        self.0.lock().push_back(fault);
     }
 
     fn first(&self) -> Option<AskFault> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.0.lock().pop_front()
     }
 }
 

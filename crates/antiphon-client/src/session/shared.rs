@@ -7,10 +7,10 @@ use crate::{
         IncomingNotification, IncomingRequest, SessionLink, TransportError, TransportErrorKind::Closed,
     },
 };
-use antiphon_wire::{InitializeResult, ProtocolVersion, RequestId, related_task_of};
+use antiphon_wire::{InitializeResult, ProtocolVersion, RequestId, lock::Lock, related_task_of};
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, MutexGuard, Weak},
     time::Duration,
 };
 use tokio::{
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) open_asks: OpenAsks,
     pub(crate) listeners: Listeners,
     /// The calls that became tasks, by the ids of the tasks: a question names the task that it belongs to.
-    task_calls: Mutex<HashMap<String, Weak<Origin>>>,
+    task_calls: Lock<HashMap<String, Weak<Origin>>>,
     /// `true` once another session must replace this one.
     pub(crate) over: watch::Sender<bool>,
     /// `true` once no more messages arrive that belong to no request.
@@ -54,7 +54,7 @@ impl Shared {
             server,
             open_asks: OpenAsks::default(),
             listeners: Listeners::default(),
-            task_calls: Mutex::default(),
+            task_calls: Lock::default(),
             over: watch::Sender::new(false),
             stream_closed: watch::Sender::new(false),
         }
@@ -62,7 +62,7 @@ impl Shared {
 
     /// Stores the call that became a task, as long as the program waits for the task.
     pub(crate) fn add_task_call(&self, task_id: &str, call: &Arc<Origin>) {
-        let mut calls = self.task_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.task_calls.lock();
         calls.retain(|_, call| call.strong_count() > 0);
         calls.insert(task_id.to_owned(), Arc::downgrade(call));
     }
@@ -73,7 +73,7 @@ impl Shared {
     /// > `io.modelcontextprotocol/related-task` key in their `_meta` field
     pub(crate) fn task_call_of(&self, request: &IncomingRequest) -> Option<Arc<Origin>> {
         let task_id = related_task_of(request.params.as_deref()?)?;
-        self.task_calls.lock().unwrap_or_else(PoisonError::into_inner).get(&task_id)?.upgrade()
+        self.task_calls.lock().get(&task_id)?.upgrade()
     }
 
     /// Sends a notification, or the response to a request of the server.
@@ -92,12 +92,12 @@ pub(crate) struct OpenAsks {
 }
 
 /// The cancellations of the server's requests, by their ids.
-type Cancels = Mutex<HashMap<RequestId, Arc<Notify>>>;
+type Cancels = Lock<HashMap<RequestId, Arc<Notify>>>;
 
 impl OpenAsks {
     /// The server cancelled this request.
     pub(crate) fn cancel(&self, id: &RequestId) {
-        if let Some(open) = self.cancels.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+        if let Some(open) = self.cancels.lock().get(id) {
             open.notify_one();
         }
     }
@@ -105,10 +105,7 @@ impl OpenAsks {
     /// Registers a request that has just arrived. From then on the server can cancel it, even before it is processed.
     pub(crate) fn received(&self, request: IncomingRequest) -> ReceivedRequest {
         let cancelled = Arc::<Notify>::default();
-        self.cancels
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(request.id.clone(), Arc::clone(&cancelled));
+        self.cancels.lock().insert(request.id.clone(), Arc::clone(&cancelled));
         ReceivedRequest { of: Arc::clone(&self.cancels), request, cancelled }
     }
 
@@ -127,7 +124,7 @@ pub(crate) struct ReceivedRequest {
 
 impl Drop for ReceivedRequest {
     fn drop(&mut self) {
-        let mut cancels = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cancels = self.of.lock();
         // The server may have used its id again.
         if cancels.get(&self.request.id).is_some_and(|open| Arc::ptr_eq(open, &self.cancelled)) {
             cancels.remove(&self.request.id);
@@ -156,7 +153,7 @@ pub(crate) trait Listener: Send + Sync {
 /// The listeners of a session, its open URLs and its finished ones.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+    listeners: Lock<Vec<Weak<dyn Listener>>>,
     urls: watch::Sender<Urls>,
 }
 
@@ -174,7 +171,7 @@ impl Listeners {
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Weak<dyn Listener>>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listeners.lock()
     }
 
     /// Adds a listener, which receives changes as long as it exists.

@@ -3,9 +3,10 @@
 //! All waiting tasks of a client share one subscription (`session/task_stream`).
 
 use antiphon_wire::DetailedTask;
+use antiphon_wire::lock::Lock;
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 use tokio::{sync::Notify, task::JoinHandle};
 
@@ -18,7 +19,7 @@ pub(crate) struct TaskWatches(Arc<Watches>);
 
 #[derive(Default)]
 struct Watches {
-    table: Mutex<Table>,
+    table: Lock<Table>,
     /// Notified when a task begins to wait.
     added: Notify,
 }
@@ -65,8 +66,7 @@ pub(crate) struct TaskWatch {
 
 impl TaskWatches {
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Each change is complete before anything can panic, so a poisoned lock is usable.
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.table.lock()
     }
 
     /// Adds a waiter. `spawn` starts the task of tokio that keeps the subscription, if there is none. Returns `None` if the

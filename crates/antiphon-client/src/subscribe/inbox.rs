@@ -3,12 +3,12 @@
 use crate::transport::IncomingNotification;
 use antiphon_wire::{
     AcknowledgedParams, CancelledParams, DetailedTask, ListChangedParams, Meta, RequestId,
-    ResourceUpdatedParams, SubscriptionFilter, escaped, method,
+    ResourceUpdatedParams, SubscriptionFilter, escaped, lock::Lock, method,
 };
 use serde::de::DeserializeOwned;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 /// The maximum number of changed parts of resources that wait by their own URIs. Further ones wait as the resource they are
@@ -19,16 +19,15 @@ const MAX_PART_URI: usize = 4096;
 
 /// The inbox of one subscription. Clones are the same inbox.
 #[derive(Clone)]
-pub(crate) struct SharedInbox(Arc<Mutex<Inbox>>);
+pub(crate) struct SharedInbox(Arc<Lock<Inbox>>);
 
 impl SharedInbox {
     pub(crate) fn new(filter: SubscriptionFilter) -> Self {
-        Self(Arc::new(Mutex::new(Inbox::new(filter))))
+        Self(Arc::new(Lock::new(Inbox::new(filter))))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inbox> {
-        // Each change is complete before anything can panic, so a poisoned lock is usable.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

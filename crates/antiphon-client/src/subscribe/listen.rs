@@ -22,10 +22,10 @@ use crate::{
 };
 use antiphon_wire::{
     AcknowledgedParams, ErrorCode, ListenParams, Meta, RequestId, ServerCapabilities, SubscribeParams,
-    SubscriptionFilter, escaped, method, write_request,
+    SubscriptionFilter, escaped, lock::Lock, method, write_request,
 };
 use serde_json::value::to_raw_value;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
 /// Puts the changes of a session into the inbox.
@@ -87,7 +87,7 @@ pub(crate) async fn layered(
 ) -> Result<ServerReply, RequestFault> {
     let core = &connection.core;
     let spec = RequestSpec::single(method::SUBSCRIPTIONS_LISTEN, core.bounds.leg_timeout);
-    let other_version = &Mutex::new(None);
+    let other_version = &Lock::new(None);
     let request = |server| Request::new(&spec, core.identity(), server);
     let send = |request: Request| async move {
         let id = core.next_id();
@@ -95,7 +95,7 @@ pub(crate) async fn layered(
         let reply = open(connection, id, inbox, Some(&request.added)).await?;
         reply.map(Reply::of).map_err(|error| {
             if error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION {
-                *other_version.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+                *other_version.lock() = Some(error.clone());
             }
             RequestFault::server(error, core.handlers.declared)
         })
@@ -104,7 +104,7 @@ pub(crate) async fn layered(
         Ok(reply) => Ok(Ok(reply.into_result())),
         // The subscription begins again with a version of the server's.
         Err(fault @ RequestFault::Version { .. }) => {
-            let error = other_version.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let error = other_version.lock().take();
             error.map(Err).ok_or(fault)
         }
         Err(fault) => Err(fault),

@@ -16,11 +16,11 @@ use crate::transport::{
     IncomingNotification, OutgoingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink,
     SessionTransport, Transport, TransportError, TransportErrorKind::Closed, stdio::StreamLink,
 };
-use antiphon_wire::{ProtocolVersion, escaped};
+use antiphon_wire::{ProtocolVersion, escaped, lock::Lock};
 use futures_util::future::BoxFuture;
 use process::{Current, Launcher, Process, Restarts, explain, lock};
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -42,7 +42,7 @@ use std::{
 pub struct ChildTransport {
     launcher: Launcher,
     grace: Duration,
-    current: Arc<Mutex<Current>>,
+    current: Arc<Lock<Current>>,
 }
 
 impl ChildTransport {
@@ -58,7 +58,7 @@ impl ChildTransport {
         let launcher = Launcher::new(command, name, stderr);
         let process = Arc::new(launcher.start(None)?);
         let current = Current { process, restarts: Restarts::new(restarts), closed: false };
-        Ok(Self { launcher, grace, current: Arc::new(Mutex::new(current)) })
+        Ok(Self { launcher, grace, current: Arc::new(Lock::new(current)) })
     }
 
     /// The operating system's id of the child; `None` once it has exited, until it is started again.
@@ -82,7 +82,6 @@ impl ChildTransport {
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
-        // Each field is written in one assignment, so a poisoned lock is usable.
         lock(&self.current)
     }
 }
@@ -154,7 +153,7 @@ struct ChildLink {
     pub(crate) link: StreamLink,
     pub(crate) process: Arc<Process>,
     pub(crate) name: String,
-    pub(crate) current: Arc<Mutex<Current>>,
+    pub(crate) current: Arc<Lock<Current>>,
 }
 
 impl ChildLink {

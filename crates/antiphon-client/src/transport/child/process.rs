@@ -12,11 +12,12 @@ use crate::transport::{
     stdio::{StreamTransport, Task},
 };
 use antiphon_wire::escaped;
+use antiphon_wire::lock::Lock;
 use std::{
     collections::VecDeque,
     fmt,
     process::Stdio,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 use tokio::{process::Command, time::Instant};
@@ -28,10 +29,10 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// Starts the same program as often as needed.
 pub(crate) struct Launcher {
-    command: Mutex<Command>,
+    command: Lock<Command>,
     name: String,
     /// Takes the lines of standard error, of one run after another.
-    forward: Mutex<Option<Forward>>,
+    forward: Lock<Option<Forward>>,
 }
 
 /// The maximum number of characters of a line of the child in the log.
@@ -44,7 +45,7 @@ pub(crate) struct Process {
     pub(crate) supervisor: ChildSupervisor,
     /// The task that forwards its standard error. The one below is that of the run before, as long as it has lines to
     /// forward.
-    stderr: Mutex<Option<Task>>,
+    stderr: Lock<Option<Task>>,
     _last_words: Option<Task>,
 }
 
@@ -68,8 +69,8 @@ impl Launcher {
             }
             ChildStderr::Inherit | ChildStderr::Discard => None,
         };
-        let forward = Mutex::new(forward.map(|one| Arc::new(Mutex::new(one))));
-        Self { command: Mutex::new(command), name, forward }
+        let forward = Lock::new(forward.map(|one| Arc::new(Lock::new(one))));
+        Self { command: Lock::new(command), name, forward }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -78,7 +79,7 @@ impl Launcher {
 
     pub(crate) fn start(&self, last_words: Option<Task>) -> Result<Process, TransportError> {
         let name = &self.name;
-        let child = self.command.lock().unwrap_or_else(PoisonError::into_inner).spawn();
+        let child = self.command.lock().spawn();
         let mut child = child.map_err(|fault| {
             TransportError::new(Unreachable, format!("`{name}` cannot be started")).with_source(fault)
         })?;
@@ -89,7 +90,7 @@ impl Launcher {
         Ok(Process {
             stream: StreamTransport::new(stdout, stdin, name),
             supervisor: ChildSupervisor::new(child),
-            stderr: Mutex::new(stderr.map(|(pipe, forward)| Task::spawn(forward_lines(pipe, forward)))),
+            stderr: Lock::new(stderr.map(|(pipe, forward)| Task::spawn(forward_lines(pipe, forward)))),
             _last_words: last_words,
         })
     }
@@ -100,7 +101,7 @@ impl Launcher {
     }
 
     fn forward(&self) -> MutexGuard<'_, Option<Forward>> {
-        self.forward.lock().unwrap_or_else(PoisonError::into_inner)
+        self.forward.lock()
     }
 }
 
@@ -112,7 +113,7 @@ impl Process {
 
     /// The task that forwards its standard error. It belongs to the caller from now on.
     pub(crate) fn stderr(&self) -> Option<Task> {
-        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.stderr.lock().take()
     }
 
     /// Closes the input of the child, then ends the child.
@@ -182,15 +183,15 @@ pub(crate) struct Current {
     pub(crate) closed: bool,
 }
 
-pub(crate) fn lock(current: &Mutex<Current>) -> MutexGuard<'_, Current> {
-    current.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock(current: &Lock<Current>) -> MutexGuard<'_, Current> {
+    current.lock()
 }
 
 /// Adds the child's exit status to the error, and marks the error as final if no other child will be started.
 pub(crate) async fn explain(
     process: &Process,
     name: &str,
-    current: &Mutex<Current>,
+    current: &Lock<Current>,
     error: TransportError,
 ) -> TransportError {
     let error = match process.supervisor.exited_within(LAST_STATUS).await {

@@ -1,10 +1,8 @@
 //! The forwarding of a child's standard error: line by line, within a rate.
 
 use antiphon_wire::framing::{Line, LineBuffer};
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use antiphon_wire::lock::Lock;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     time::{Instant, sleep_until},
@@ -21,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Takes one line.
 pub(crate) type Callback = Box<dyn FnMut(&str) + Send>;
 /// The receiver of the lines, of one run of the child after another.
-pub(crate) type Forward = Arc<Mutex<Callback>>;
+pub(crate) type Forward = Arc<Lock<Callback>>;
 
 /// The lines of one second. Nothing here reads a clock.
 struct Rate {
@@ -79,7 +77,7 @@ impl Rate {
 /// > The server **MAY** write UTF-8 strings to `stderr` for any logging purposes
 pub(crate) async fn forward_lines(mut pipe: impl AsyncRead + Unpin, forward: Forward) {
     // The callback belongs to the caller, so it is called again even after a panic.
-    let send = |line: &str| forward.lock().unwrap_or_else(PoisonError::into_inner)(line);
+    let send = |line: &str| forward.lock()(line);
     let mut lines = LineBuffer::new(MAX_ERROR_LINE);
     let mut chunk = vec![0; 4096];
     let mut rate = Rate::new(Instant::now());
@@ -121,7 +119,7 @@ mod tests {
     /// The forwarded lines of these texts, one second after another.
     async fn forwarded(texts: &[String]) -> Vec<String> {
         let (mut child, pipe) = tokio::io::duplex(1 << 20);
-        let lines = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::new(Lock::new(Vec::new()));
         let sent = Arc::clone(&lines);
         let callback: Callback = Box::new(move |line| sent.lock().unwrap().push(line.to_owned()));
         let write = async move {
@@ -130,7 +128,7 @@ mod tests {
                 tokio::time::sleep(SECOND).await;
             }
         };
-        tokio::join!(write, forward_lines(pipe, Arc::new(Mutex::new(callback))));
+        tokio::join!(write, forward_lines(pipe, Arc::new(Lock::new(callback))));
         std::mem::take(&mut lines.lock().unwrap())
     }
 
@@ -161,7 +159,7 @@ mod tests {
         let (mut child, pipe) = tokio::io::duplex(1 << 20);
         let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
         let callback: Callback = Box::new(move |line| sender.send(line.to_owned()).unwrap());
-        let task = tokio::spawn(forward_lines(pipe, Arc::new(Mutex::new(callback))));
+        let task = tokio::spawn(forward_lines(pipe, Arc::new(Lock::new(callback))));
         child.write_all("x\n".repeat(201).as_bytes()).await.unwrap();
         for _ in 0..200 {
             assert_eq!(lines.recv().await.as_deref(), Some("x"));

@@ -7,11 +7,12 @@ use crate::transport::{
 };
 use antiphon_connect::Connector;
 use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
+use antiphon_wire::lock::Lock;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming as Body};
 use hyper_util::client::legacy::{Client, Error as SendError};
-use std::sync::{Arc, Mutex, PoisonError, atomic::AtomicBool};
+use std::sync::{Arc, atomic::AtomicBool};
 use tokio::sync::watch;
 
 /// The maximum number of times that one request is sent. Authorizers limit themselves to fewer.
@@ -20,7 +21,7 @@ const MAX_TRIES: usize = 8;
 /// The state that requests and sessions share.
 pub(crate) struct Core {
     /// `None` once closed, which also closes the connections that are idle.
-    pub(crate) client: Mutex<Option<Client<Connector, Full<Bytes>>>>,
+    pub(crate) client: Lock<Option<Client<Connector, Full<Bytes>>>>,
     pub(crate) uri: Uri,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
@@ -105,7 +106,7 @@ impl Core {
     }
 
     async fn send(&self, post: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
-        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)?;
+        let client = self.client.lock().clone().ok_or_else(closed)?;
         client.request(post).await.map_err(|fault| self.not_sent(&fault))
     }
 
@@ -170,7 +171,7 @@ const MAX_COOKIE: usize = 4096;
 
 /// All go to the one URL of the transport, so that neither domain nor path is looked at.
 #[derive(Default)]
-pub(crate) struct CookieJar(Mutex<Vec<(String, String)>>);
+pub(crate) struct CookieJar(Lock<Vec<(String, String)>>);
 
 impl CookieJar {
     /// Stores the cookies that a response sets.
@@ -186,7 +187,7 @@ impl CookieJar {
             if name.is_empty() || name.len() + value.len() > MAX_COOKIE {
                 continue;
             }
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.0.lock();
             kept.retain(|(other, _)| other != name);
             if !is_over && kept.len() < MAX_COOKIES {
                 kept.push((name.to_owned(), value.to_owned()));
@@ -196,7 +197,7 @@ impl CookieJar {
 
     /// Adds them to a request, behind those that every request has.
     pub(crate) fn add(&self, headers: &mut HeaderMap) {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         if kept.is_empty() {
             return;
         }

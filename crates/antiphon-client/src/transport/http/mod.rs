@@ -18,6 +18,7 @@ use crate::transport::{
 };
 use antiphon_connect::Connector;
 use antiphon_wire::escaped;
+use antiphon_wire::lock::Lock;
 use core::{Core, host_of};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, uri::Scheme};
@@ -28,7 +29,7 @@ use hyper_util::{
 use std::{
     error::Error as StdError,
     fmt,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 use token::{Authorizer, BearerProvider, NoToken, Provider};
@@ -100,7 +101,7 @@ impl Transport for HttpTransport {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.core.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.core.client.lock().take();
         self.core.closed.send_replace(true);
         Box::pin(std::future::ready(()))
     }
@@ -237,7 +238,7 @@ impl HttpTransportBuilder {
         let without_query =
             || format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), host_of(&uri), uri.path());
         let core = Core {
-            client: Mutex::new(Some(client)),
+            client: Lock::new(Some(client)),
             target: self.name.unwrap_or_else(without_query),
             uri,
             headers,

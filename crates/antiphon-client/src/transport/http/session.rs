@@ -12,7 +12,7 @@ use crate::transport::{
     session::sort,
 };
 use antiphon_wire::{
-    CancelledParams, ProtocolVersion, RequestId, escaped, header::MCP_PROTOCOL_VERSION, method,
+    CancelledParams, ProtocolVersion, RequestId, escaped, header::MCP_PROTOCOL_VERSION, lock::Lock, method,
     write_notification,
 };
 use futures_util::future::BoxFuture;
@@ -21,7 +21,7 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming as Body};
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -45,8 +45,8 @@ struct Shared {
     core: Arc<Core>,
     cookies: CookieJar,
     /// The session id from the result of `initialize`.
-    id: Mutex<Option<HeaderValue>>,
-    version: Mutex<Option<HeaderValue>>,
+    id: Lock<Option<HeaderValue>>,
+    version: Lock<Option<HeaderValue>>,
     /// `true` once the server answered a GET with a stream: a 404 does not mean then that it offers none.
     streamed: AtomicBool,
     /// `true` after the server answered that it no longer has the session.
@@ -60,8 +60,8 @@ impl HttpLink {
         let shared = Shared {
             core: Arc::clone(core),
             cookies: CookieJar::default(),
-            id: Mutex::default(),
-            version: Mutex::default(),
+            id: Lock::default(),
+            version: Lock::default(),
             streamed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -72,7 +72,7 @@ impl HttpLink {
 
 impl Shared {
     fn id(&self) -> Option<HeaderValue> {
-        self.id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.id.lock().clone()
     }
 
     /// A request of the session, up to its method and body.
@@ -88,7 +88,7 @@ impl Shared {
         if let Some(id) = self.id() {
             headers.insert(SESSION_ID, id);
         }
-        if let Some(version) = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(version) = self.version.lock().clone() {
             headers.insert(MCP_PROTOCOL_VERSION, version);
         }
         self.cookies.add(headers);
@@ -167,7 +167,7 @@ impl Shared {
         if let Some(id) = &mut id {
             id.set_sensitive(true);
         }
-        *self.id.lock().unwrap_or_else(PoisonError::into_inner) = id;
+        *self.id.lock() = id;
     }
 
     /// Reads the stream of a request to its response, over as many connections as it takes.
@@ -360,7 +360,7 @@ impl SessionLink for HttpLink {
     fn established(&self, version: &ProtocolVersion) {
         if version.has_version_header() {
             let value = HeaderValue::from_str(version.as_str()).ok();
-            *self.shared.version.lock().unwrap_or_else(PoisonError::into_inner) = value;
+            *self.shared.version.lock() = value;
         }
     }
 

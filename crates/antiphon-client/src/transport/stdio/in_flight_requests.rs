@@ -12,14 +12,14 @@ use crate::transport::{
     TransportErrorKind::{Closed, TooLarge, Unreachable},
 };
 use antiphon_wire::{
-    ErrorCode, ErrorObject, RequestId, method, write_error, write_notification, write_result,
+    ErrorCode, ErrorObject, RequestId, lock::Lock, method, write_error, write_notification, write_result,
 };
 use serde::Serialize;
 use serde_json::json;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -38,7 +38,7 @@ const MAX_MESSAGES: usize = 1024;
 /// Every request under way, and what is still to be written.
 #[derive(Default)]
 pub(crate) struct InFlightRequests {
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Wakes the writer.
     written: Notify,
 }
@@ -412,7 +412,7 @@ impl InFlightRequests {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -7,14 +7,10 @@ use crate::transport::{
     IncomingNotification, OutgoingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink,
     SessionTransport, Transport, TransportError, TransportErrorKind::Closed,
 };
-use antiphon_wire::{ProtocolVersion, framing::MAX_LINE};
+use antiphon_wire::{ProtocolVersion, framing::MAX_LINE, lock::Lock};
 use futures_util::future::BoxFuture;
 use in_flight_requests::InFlightRequests;
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
@@ -43,7 +39,7 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 pub struct StreamTransport {
     requests: Arc<InFlightRequests>,
     target: String,
-    tasks: Mutex<Option<Tasks>>,
+    tasks: Lock<Option<Tasks>>,
 }
 
 /// The two tasks of a connection; their number does not depend on the number of requests.
@@ -106,7 +102,7 @@ impl StreamTransport {
             reader: Task::spawn(async move { tasks::read(&to_read, reader, max_line).await }),
             writer: Task::spawn(async move { tasks::write(&to_write, writer).await }),
         };
-        Self { requests, target: target.into(), tasks: Mutex::new(Some(tasks)) }
+        Self { requests, target: target.into(), tasks: Lock::new(Some(tasks)) }
     }
 
     /// The link of a session over these streams.
@@ -124,7 +120,7 @@ impl StreamTransport {
     /// task that is given back.
     pub(crate) async fn close_writing(&self) -> Option<Task> {
         self.requests.end(TransportError::new(Closed, "this client closed the connection"));
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let tasks = self.tasks.lock().take();
         let Tasks { reader, writer } = tasks?;
         writer.end_within(LAST_WRITE).await;
         Some(reader)
