@@ -288,13 +288,21 @@ fn string(text: &[u8]) -> Vec<u8> {
 
 /// The head of a correct POST of this message, with further fields.
 fn head(message: &Value, more: &[(&str, &str)]) -> Vec<u8> {
-    // `:method: POST` and `:scheme: http` are in the static table.
-    let mut block = vec![0x83, 0x86];
+    head_of("/mcp", message, more)
+}
+
+fn head_of(path: &str, message: &Value, more: &[(&str, &str)]) -> Vec<u8> {
     let request = post_of(message);
     let fields = request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
-    for (name, value) in
-        [(":path", "/mcp"), (":authority", "localhost")].into_iter().chain(fields).chain(more.iter().copied())
-    {
+    let all = [(":path", path), (":authority", "localhost")].into_iter().chain(fields);
+    // `:method: POST` and `:scheme: http` are in the static table.
+    [vec![0x83, 0x86], fields_of(all.chain(more.iter().copied()))].concat()
+}
+
+/// Fields in HPACK, each as it is.
+fn fields_of<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
         block.push(0);
         block.extend(string(name.as_bytes()));
         block.extend(string(value.as_bytes()));
@@ -445,6 +453,59 @@ async fn a_stream_over_a_limit_is_refused() {
         }
     }
     assert!(running.gate.is_quiet());
+}
+
+/// What follows the body changes nothing of its request, and a fragment is no part of a path: a peer that sends pseudo-header
+/// fields where none may be, or a path of a browser, gets its own answer or none.
+#[tokio::test]
+async fn trailers_and_fragments_change_no_request() {
+    let server = serve(HttpOptions::default()).await;
+    let trailers = |fields: &[(&'static str, &'static str)]| Some(fields.to_vec());
+    for (what, path, trailers, answered) in [
+        ("no trailers", "/mcp", None, true),
+        ("a trailer", "/mcp", trailers(&[("x-more", "and more")]), true),
+        (
+            "headers of a request",
+            "/mcp",
+            trailers(&[("mcp-method", "tools/list"), ("mcp-name", "other")]),
+            true,
+        ),
+        (
+            "another host",
+            "/mcp",
+            trailers(&[("host", "evil.example"), ("origin", "https://evil.example")]),
+            true,
+        ),
+        ("a token", "/mcp", trailers(&[("authorization", "Bearer other")]), true),
+        // > Pseudo-header fields MUST NOT appear in a trailer section.
+        ("a path", "/mcp", trailers(&[(":path", "/other")]), true),
+        ("a status", "/mcp", trailers(&[(":status", "500")]), true),
+        ("a fragment", "/mcp#other", None, true),
+        ("a fragment and a trailer", "/mcp#", trailers(&[(":path", "/other#mcp")]), true),
+        ("a fragment of another path", "/other#/mcp", None, false),
+    ] {
+        let mut client = Frames::open(&server, &[]).await;
+        let message = echo(1, "itself");
+        client.send(&frame(HEADERS, END_HEADERS, 1, &head_of(path, &message, &[]))).await;
+        let end = if trailers.is_none() { END_STREAM } else { 0 };
+        client.send(&frame(DATA, end, 1, message.to_string().as_bytes())).await;
+        if let Some(fields) = trailers {
+            client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &fields_of(fields))).await;
+        }
+        let mut text = Vec::new();
+        while let Some((kind, flags, stream, payload)) = client.next().await {
+            assert!(kind != GOAWAY, "{what}: the connection ended");
+            if stream == 1 {
+                assert!(kind != RST_STREAM, "{what}: {payload:?}");
+                text.extend(if kind == DATA { payload } else { Vec::new() });
+                if flags & END_STREAM != 0 {
+                    break;
+                }
+            }
+        }
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.contains("itself"), answered, "{what}: {text}");
+    }
 }
 
 /// Streams that stay open leave a quarter to callers with a principal, of whom each may have a quarter.

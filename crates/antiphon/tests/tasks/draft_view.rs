@@ -184,6 +184,39 @@ async fn each_form_of_an_answer_is_taken() {
     }
 }
 
+/// The id in the parameters counts, and the task that only `_meta` names is not touched.
+///
+/// > Requestors **SHOULD NOT** include the `io.modelcontextprotocol/related-task` metadata in these requests, and receivers
+/// > **MUST** ignore such metadata if present in favor of the RPC method parameter.
+#[tokio::test(start_paused = true)]
+async fn of_two_ids_the_parameter_counts() {
+    let client = draft();
+    let (named, other) = (created(&client, "echo").await, created(&client, "echo").await);
+    for id in [&named, &other] {
+        status(&client, id, "input_required").await;
+    }
+    let answer = json!({"echo_input": accept(json!({"input": "a"}))});
+    for (method, id, related_id, code) in [
+        // The other one is unknown, of the wrong type, or another task.
+        ("tasks/input_response", json!("unknown"), json!(other), json!(-32602)),
+        ("tasks/input_response", json!(named), json!(other), Value::Null),
+        ("tasks/get", json!(named), json!(other), Value::Null),
+        ("tasks/result", json!(named), json!(other), Value::Null),
+        ("tasks/cancel", json!("unknown"), json!(other), json!(-32602)),
+        ("tasks/get", json!(named), json!(3), Value::Null),
+    ] {
+        let mut params = json!({"taskId": id});
+        if method == "tasks/input_response" {
+            params["inputResponses"] = answer.clone();
+        }
+        let meta = json!({"io.modelcontextprotocol/related-task": {"taskId": related_id}});
+        let reply = client.send_with(method, params, meta).await;
+        assert_eq!(reply["error"]["code"], code, "{method}: {reply}");
+        assert_eq!(get(&client, &other).await["status"], "input_required", "{method}");
+    }
+    assert_eq!(result(&client, &named).await["result"]["content"][0]["text"], "Echo: a");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_wrong_answer_is_acknowledged_and_asked_again() {
     let client = draft();
