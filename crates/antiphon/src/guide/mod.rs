@@ -1,4 +1,4 @@
-//! A guide to tools that ask, in nineteen chapters. All examples are compiled.
+//! A guide to tools that ask, in twenty-two chapters. All examples are compiled.
 //!
 //! | chapter | question |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | [`urls`] | what must the page behind a URL do? |
 //! | [`by_hand`] | what is my duty if a handler returns its questions? |
 //! | [`macros`] | which attributes exist, and what is a resolver? |
+//! | [`contents`] | what can a result have besides text? |
 //! | [`testing`] | how do I test a tool that asks? |
 //! | [`migrating`] | how do I port code from rmcp or Python? |
 //! | [`clients`] | how does a program call servers, and answer them? |
@@ -18,6 +19,7 @@
 //! | [`auth`] | who is calling, and what may they do? |
 //! | [`sign_in`] | how does a client get its tokens? |
 //! | [`eras`] | how are clients of the 2025 revisions served? |
+//! | [`deprecated`] | how do sampling, roots and log messages work? |
 //! | [`layers`] | what stands around a call, and what does a handler see of its request? |
 //! | [`extensions`] | how do I add methods of my own to the protocol? |
 //! | [`fleets`] | how do I run, upgrade and stop several instances? |
@@ -50,6 +52,9 @@ pub mod by_hand {}
 #[doc = include_str!("macros.md")]
 pub mod macros {}
 
+#[doc = include_str!("contents.md")]
+pub mod contents {}
+
 #[doc = include_str!("testing.md")]
 pub mod testing {}
 
@@ -81,6 +86,9 @@ pub mod sign_in {}
 #[doc = include_str!("carriers_picture.md")]
 #[doc = include_str!("eras.md")]
 pub mod eras {}
+
+#[doc = include_str!("deprecated.md")]
+pub mod deprecated {}
 
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}
