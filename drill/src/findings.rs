@@ -21,6 +21,7 @@ pub(crate) enum Rule {
     Rows,
     Liveness,
     Traces,
+    Changes,
     TaskReconciled,
     TaskRerun,
     TaskSingle,
@@ -37,7 +38,7 @@ pub(crate) enum Rule {
 
 impl Rule {
     /// The rules for calls.
-    pub(crate) const CALLS: [Self; 12] = [
+    pub(crate) const CALLS: [Self; 13] = [
         Self::SingleUse,
         Self::Reconciled,
         Self::Rerun,
@@ -50,10 +51,11 @@ impl Rule {
         Self::Rows,
         Self::Liveness,
         Self::Traces,
+        Self::Changes,
     ];
 
     /// The rules for tasks.
-    pub(crate) const TASKS: [Self; 12] = [
+    pub(crate) const TASKS: [Self; 13] = [
         Self::TaskReconciled,
         Self::TaskRerun,
         Self::TaskSingle,
@@ -66,6 +68,7 @@ impl Rule {
         Self::TaskCreated,
         Self::TaskCancelled,
         Self::TaskRows,
+        Self::Changes,
     ];
 
     /// Returns the number of the rule in docs/drill.md.
@@ -81,6 +84,7 @@ impl Rule {
             Self::Rows => "I8",
             Self::Liveness => "I9",
             Self::Traces => "I10",
+            Self::Changes => "I11",
             Self::TaskReconciled | Self::TaskRerun | Self::TaskSingle => "T1",
             Self::TaskEnds => "T2",
             Self::TaskAnswers => "T3",
@@ -126,6 +130,8 @@ pub(crate) struct Counts {
     pub(crate) answers: u64,
     pub(crate) thefts: u64,
     pub(crate) traced: u64,
+    /// The changes that were published and arrived, in words.
+    pub(crate) changes: Option<String>,
     /// The most rows at once, and those that are left after their time.
     pub(crate) most_rows: Count,
     pub(crate) rows_left: Count,

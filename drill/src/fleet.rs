@@ -80,6 +80,11 @@ impl Fleet {
         (0..places.len()).find_map(|next| places[(place + next) % places.len()].address)
     }
 
+    /// Returns the address and the id of the process in this place.
+    pub(crate) fn address_at(&self, place: usize) -> Option<(SocketAddr, u32)> {
+        lock(&self.addresses).get(place)?.address
+    }
+
     /// Returns true if every process has read the key file of this moment, or a later one.
     pub(crate) fn has_read_keys(&self, since: u64) -> bool {
         lock(&self.addresses).iter().all(|place| place.address.is_some() && place.keys_read >= since)

@@ -6,6 +6,7 @@
     reason = "the program prints its findings and its faults"
 )]
 
+mod changes;
 mod checker;
 mod checks;
 mod clock;
@@ -42,6 +43,7 @@ mod trace;
 mod wire;
 
 use crate::{
+    changes::Changes,
     checker::Checker,
     clock::ClockSteps,
     error::Result,
@@ -162,6 +164,8 @@ async fn drill(options: Options) -> Result<bool> {
         keys,
         progress: progress.clone(),
     };
+    // A store in memory has one instance, and nobody to report to.
+    let changes = (fleet.size() > 1).then(|| Changes::start(&fleet, options.seed));
     let checks = tokio::spawn(Arc::clone(&checker).run());
     let tasks = schedule.start();
     // Faults end with the last call that begins. Each call must then come to its end.
@@ -171,12 +175,19 @@ async fn drill(options: Options) -> Result<bool> {
     while load.log().is_busy() && ended.elapsed() < Duration::from_secs(30) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    fleet.stop().await?;
-    checks.abort();
     // A restart of the store that has begun comes to its end.
     drop(store.lock().await);
+    let changed = match changes {
+        Some(changes) => Some(changes.conclude().await?),
+        None => None,
+    };
+    fleet.stop().await?;
+    checks.abort();
     let mut findings = checker.conclude(&clocks).await?;
     load.conclude(&mut findings);
+    if let Some(changed) = changed {
+        changed.note(&mut findings);
+    }
     print!("{}", load.report(&findings, &faults, time));
     if !findings.holds() {
         println!("FAILED: run again with --seed {}", options.seed);

@@ -110,9 +110,15 @@ fn words(rule: Rule, findings: &Findings) -> String {
         Rule::Traces => {
             format!("the log of the fleet has {} legs, each under the id of its call", counts.traced)
         }
+        Rule::Changes => changes(findings),
         // The rules for tasks have lines of their own.
         _ => String::new(),
     }
+}
+
+/// Returns the line of the rule about changes, which calls and tasks have.
+pub(crate) fn changes(findings: &Findings) -> String {
+    findings.counts.changes.clone().unwrap_or_else(|| "one instance reports to nobody".to_owned())
 }
 
 /// Returns the number of calls that are over, and of all calls. A call of `single_use` may end as unknown. What may diverge is a rule

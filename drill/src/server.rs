@@ -1,8 +1,8 @@
 //! The role of a server: the tools under test over HTTP, with the shared keys and the shared store.
 
 use crate::{
-    clock::ClockSteps, error::Result, keys::modified, ledger::Ledger, store::Address, tools::tools,
-    trace::Printer,
+    changes::touch, clock::ClockSteps, error::Result, keys::modified, ledger::Ledger, store::Address,
+    tools::tools, trace::Printer,
 };
 use antiphon::{
     Clock,
@@ -79,6 +79,8 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
         .task_options(TaskOptions::default().lease(lease).ttl(TASK).keep(TASK))
         .store(reached(|| settings.store.open(&clocks)).await?)
         .spill(true)
+        .resource_updates(true)
+        .tool(touch())
         .bind_principal(|caller: &Caller<'_>| {
             let name = caller.headers.and_then(|headers| headers.get("x-person")?.to_str().ok());
             Ok::<_, Infallible>(name.map(Principal::user))

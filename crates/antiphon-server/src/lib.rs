@@ -21,6 +21,7 @@ mod define;
 mod dispatch;
 mod errors;
 mod extension;
+mod feed;
 mod form;
 mod identity;
 mod in_place;

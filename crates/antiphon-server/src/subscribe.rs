@@ -9,6 +9,7 @@ use crate::{
     options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };
+use antiphon_store::BlobDigest;
 use antiphon_wire::lock::Lock;
 use futures_util::{future::BoxFuture, task::AtomicWaker};
 use std::{
@@ -83,6 +84,8 @@ struct Subscribers {
     all: HashMap<u64, Arc<Subscriber>>,
     /// The subscribers of a URI, each with the index of the URI in its subscription.
     by_uri: HashMap<String, BTreeMap<u64, u32>>,
+    /// The URIs by their digests, if other instances report changes.
+    by_digest: Option<HashMap<BlobDigest, String>>,
 }
 
 /// One subscription: its lists, its caller, and its pending changes.
@@ -139,6 +142,22 @@ pub(crate) enum Change {
 }
 
 impl SubscriptionRegistry {
+    /// Returns the registry of a server to which other instances report changes.
+    pub(crate) fn with_digests() -> Self {
+        let subscribers = Subscribers { by_digest: Some(HashMap::new()), ..Subscribers::default() };
+        Self { subscribers: Lock::new(subscribers), ..Self::default() }
+    }
+
+    /// Returns the subscribed URI with this digest.
+    pub(crate) fn uri_with(&self, digest: BlobDigest) -> Option<String> {
+        self.subscribers().by_digest.as_ref()?.get(&digest).cloned()
+    }
+
+    /// Returns all subscribed URIs.
+    pub(crate) fn all_uris(&self) -> Vec<String> {
+        self.subscribers().by_uri.keys().cloned().collect()
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
@@ -166,7 +185,7 @@ impl SubscriptionRegistry {
         subscribers.next += 1;
         subscribers.all.insert(number, Arc::clone(&subscriber));
         for (uri, index) in uris.iter().zip(0..) {
-            subscribers.by_uri.entry(uri.clone()).or_default().insert(number, index);
+            subscribers.watch(uri, number, index);
         }
         drop(subscribers);
         let state = Lock::new(SubscriptionState { uris, bytes, place });
@@ -273,6 +292,11 @@ fn busy(full: QuotaExceeded) -> Refusal {
     Refusal::Busy
 }
 
+/// Returns the digest by which instances name a resource to each other.
+pub(crate) fn resource_digest(uri: &str) -> BlobDigest {
+    BlobDigest::of(uri.as_bytes())
+}
+
 pub(crate) fn total_length(uris: &[String]) -> usize {
     uris.iter().map(String::len).sum()
 }
@@ -326,11 +350,7 @@ impl SubscriptionHandle {
         let free = uris.iter().position(String::is_empty);
         let index = free.unwrap_or(uris.len());
         // There are at most as many as the limit allows.
-        subscribers
-            .by_uri
-            .entry(uri.clone())
-            .or_default()
-            .insert(self.number, u32::try_from(index).unwrap_or(u32::MAX));
+        subscribers.watch(&uri, self.number, u32::try_from(index).unwrap_or(u32::MAX));
         match free {
             Some(at) => uris[at] = uri,
             None => uris.push(uri),
@@ -393,11 +413,19 @@ impl Drop for SubscriptionHandle {
 }
 
 impl Subscribers {
+    fn watch(&mut self, uri: &str, number: u64, index: u32) {
+        if let Some(by_digest) = self.by_digest.as_mut().filter(|_| !self.by_uri.contains_key(uri)) {
+            by_digest.insert(resource_digest(uri), uri.to_owned());
+        }
+        self.by_uri.entry(uri.to_owned()).or_default().insert(number, index);
+    }
+
     fn leave(&mut self, uri: &str, number: u64) {
         if let Some(numbers) = self.by_uri.get_mut(uri) {
             numbers.remove(&number);
             if numbers.is_empty() {
                 self.by_uri.remove(uri);
+                self.by_digest.as_mut().map(|by_digest| by_digest.remove(&resource_digest(uri)));
             }
         }
     }

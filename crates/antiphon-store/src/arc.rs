@@ -2,6 +2,7 @@
 
 use crate::{
     blob::BlobDigest,
+    changes::{ChangeChannel, ChangeFeed, ChangeWatch},
     claim::{CallKey, Claim, ClaimRequest, Fence, Owner, RunnerId},
     error::{StoreFuture, TaskFuture},
     identity::{StoreIdentity, StoreReach},
@@ -41,6 +42,14 @@ impl<T: CallStore + ?Sized> CallStore for Arc<T> {
         fn reach(&self) -> StoreReach;
         fn identity(&self) -> Option<StoreIdentity>;
         fn tasks(&self) -> Option<Arc<dyn TaskStore>>;
+        fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>>;
+    }
+}
+
+impl<T: ChangeFeed + ?Sized> ChangeFeed for Arc<T> {
+    forward! {
+        fn publish<'a>(&'a self, channel: ChangeChannel, message: &'a str) -> StoreFuture<'a, ()>;
+        fn watch(&self, channel: ChangeChannel) -> StoreFuture<'_, Box<dyn ChangeWatch>>;
     }
 }
 
@@ -86,7 +95,7 @@ mod tests {
     #[test]
     fn a_shared_store_is_the_store() {
         fn has_tasks(store: impl CallStore) -> bool {
-            store.tasks().is_some()
+            store.tasks().is_some() && store.change_feed().is_some()
         }
         fn reach(store: impl TaskStore) -> StoreReach {
             store.reach()

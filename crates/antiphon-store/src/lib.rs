@@ -4,6 +4,7 @@ mod store;
 mod task;
 
 mod arc;
+mod changes;
 mod timed;
 
 mod claim;
@@ -32,6 +33,7 @@ mod sqlite;
 pub mod contract;
 
 pub use blob::BlobDigest;
+pub use changes::{ChangeChannel, ChangeFeed, ChangeWatch, MAX_CHANGE};
 pub use check::{MAX_STEP_NAME, MAX_VALUE};
 pub use claim::{
     CallKey, Claim, ClaimRequest, Conflict, Fence, Fingerprint, Owner, Predecessor, RunnerId, Unknown,

@@ -4,6 +4,7 @@ pub use crate::{error::StoreFuture, identity::StoreReach};
 
 use crate::{
     blob::BlobDigest,
+    changes::ChangeFeed,
     claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
     identity::StoreIdentity,
     step::{Appended, StepRecord},
@@ -99,6 +100,11 @@ pub trait CallStore: Debug + Send + Sync + 'static {
     /// Returns the store of tasks beside the calls, if there is one. A server keeps its tasks there, unless it is given another
     /// store for them. Default: none.
     fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
+        None
+    }
+
+    /// Returns the feed by which the instances that share this store report changes to each other, if it has one. Default: none.
+    fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>> {
         None
     }
 }

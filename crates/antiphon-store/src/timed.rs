@@ -2,6 +2,7 @@
 
 use crate::{
     blob::BlobDigest,
+    changes::ChangeFeed,
     claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
     error::{StoreError, StoreFuture},
     identity::{StoreIdentity, StoreReach},
@@ -124,5 +125,9 @@ impl CallStore for TimedStore {
 
     fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
         self.store.tasks()
+    }
+
+    fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>> {
+        self.store.change_feed()
     }
 }

@@ -52,6 +52,11 @@ pub mod calls {
     };
 }
 
+/// Feeds of changes, by which instances notify each other's subscribers: for feeds of your own.
+pub mod changes {
+    pub use antiphon_store::{ChangeChannel, ChangeFeed, ChangeWatch, MAX_CHANGE};
+}
+
 /// Rows and programs of tasks: for stores and engines of your own.
 pub mod tasks {
     pub use antiphon_store::{

@@ -6,7 +6,7 @@ use crate::{
     fault::Faults,
     findings::{Findings, Rule},
     log::Subject as _,
-    report::rules,
+    report::{changes, rules},
 };
 use std::{fmt::Write as _, time::Duration};
 
@@ -95,6 +95,7 @@ fn words(rule: Rule, findings: &Findings) -> String {
         Rule::TaskRows => {
             format!("at most {} at once; {} after their time", counts.most_rows, counts.rows_left)
         }
+        Rule::Changes => changes(findings),
         // The rules for calls have lines of their own.
         _ => String::new(),
     }

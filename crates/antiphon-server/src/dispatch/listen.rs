@@ -76,6 +76,10 @@ pub(crate) async fn open(
     });
     server.require_scopes(&offers.lists.scopes_of(&accepted.uris, info.as_deref()), caller)?;
     let (lists, uris) = (accepted.lists, accepted.uris);
+    // Before the subscription has a place: it misses nothing, and is not told of what changed before.
+    if let Some(feed) = &server.feed {
+        feed.started().await;
+    }
     // Before the tasks are loaded: a subscription that has no place is refused for little.
     let watched = WatchList { lists, uris, tasks: ids.as_ref().map_or(0, Vec::len), caller: info };
     let handle = server.subscriptions.join(account, watched, &server.limits)?;

@@ -110,6 +110,9 @@ impl Server {
         let caller = watches.then(|| Arc::new(info));
         let watched = WatchList { lists: [profile.list_changed; 3], caller, ..WatchList::default() };
         let subscription = inner.runtime.subscriptions.join(account, watched, &inner.runtime.limits)?;
+        if let Some(feed) = inner.runtime.feed.as_ref().filter(|_| watches) {
+            feed.start();
+        }
         Ok(SessionGrants { principal, permit, subscription })
     }
 

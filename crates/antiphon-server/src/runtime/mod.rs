@@ -10,6 +10,7 @@ use crate::{
         refusal::Refusal,
         refusal_log::{Loudness, RefusalLog, log_refusal},
     },
+    feed::Feed,
     identity::{
         Caller, Identity,
         account::{Accounts, require_scopes},
@@ -74,6 +75,8 @@ pub(crate) struct Runtime {
     pub(crate) on_expired: OnExpired,
     /// The open subscriptions.
     pub(crate) subscriptions: Arc<SubscriptionRegistry>,
+    /// Exchanges changes with other instances, if there is a feed for them.
+    pub(crate) feed: Option<Arc<Feed>>,
     /// Decides whether a leg ends at its next checkpoint.
     pub(crate) shed_when: Option<Box<ShedWhen>>,
     /// Decides which clients can take a result that holds state only.

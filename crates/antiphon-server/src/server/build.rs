@@ -4,6 +4,7 @@ use crate::{
     define::Offered,
     errors::{BuildError, refusal_log::RefusalLog},
     extension::registry::Extensions,
+    feed::Feed,
     identity::account::Accounts,
     metrics::Meters,
     offer::{
@@ -25,11 +26,12 @@ use crate::{
         builder::{Keys, ServerBuilder},
     },
     session::Sessions,
+    subscribe::SubscriptionRegistry,
     task,
     task_registry::{TaskOptions, Tasks},
 };
-use antiphon_seal::{KeyRing, Sealer};
-use antiphon_store::{CallStore, TaskEngine, TaskStore};
+use antiphon_seal::{CallId, KeyRing, Sealer};
+use antiphon_store::{CallStore, ChangeFeed, TaskEngine, TaskStore};
 use antiphon_wire::{Implementation, Meta, escaped, meta_keys};
 use arc_swap::ArcSwap;
 use serde_json::Map;
@@ -43,6 +45,8 @@ impl ServerBuilder {
     /// Sets the store of calls, which [`single_use`](Self::single_use) and [`write_ahead`](Self::write_ahead) need. All
     /// instances of the server share it. It holds sealed data only. An `Arc` of a store is a store too, if other parts of the
     /// program use it. Default: none.
+    ///
+    /// Its [feed of changes](Self::change_feed), if it has one, is used too, unless the server has one instance only.
     #[must_use]
     pub fn store(mut self, store: impl CallStore) -> Self {
         self.at_most_once.store = Some(Arc::new(store));
@@ -88,6 +92,19 @@ impl ServerBuilder {
     #[must_use]
     pub fn spill(mut self, on: bool) -> Self {
         self.at_most_once.spills = on;
+        self
+    }
+
+    /// Sets the feed by which instances report changes to each other: what [`resource_updated`](crate::Server::resource_updated), [`list_changed`](crate::Server::list_changed)
+    /// and the functions that add and remove items report, and the states of tasks of the embedded engine, reaches the subscribers of all instances
+    /// with the same [audience](Self::audience). Default: that of the [`store`](Self::store), if the server has [keys](Self::keys) that others may have and is not a
+    /// [single instance](Self::single_instance); otherwise none.
+    ///
+    /// Changes are published in the background, as digests. An instance that may have missed some notifies its subscribers of everything that
+    /// they watch. A change is lost only if its process dies before it is [published](crate::Server::changes_published).
+    #[must_use]
+    pub fn change_feed(mut self, feed: impl ChangeFeed) -> Self {
+        self.change_feed = Some(Arc::new(feed));
         self
     }
 
@@ -148,7 +165,7 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server, BuildError> {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let has_shared_keys = !matches!(self.keys, Keys::Ephemeral);
-        let sealing = sealing(self.keys, audience, self.instances, &self.limits, &self.clock)?;
+        let sealing = sealing(self.keys, audience.clone(), self.instances, &self.limits, &self.clock)?;
         let call_timeout = match self.on_expired {
             OnExpired::Refuse => self.call_timeout,
             // Without a deadline, an expired state would open for ever.
@@ -188,13 +205,20 @@ impl ServerBuilder {
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
         let level = lists.most_protected().max(self.at_most_once.level).max(of_tasks);
         let is_single = !has_shared_keys || self.at_most_once.single_instance;
+        let reports =
+            self.list_changed || self.resource_updates || (has_tasks && self.tasks.engine.is_none());
+        let own = OwnServer::default();
+        let feed = self.change_feed.or_else(|| {
+            let store = self.at_most_once.store.as_ref().filter(|_| !is_single);
+            store.and_then(|store| store.change_feed())
+        });
+        let feed = feed.filter(|_| reports).map(|feed| new_feed(feed, &audience, own.clone())).transpose()?;
         let metrics: Arc<Meters> = Arc::default();
         let claims =
             self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
-        let own = OwnServer::default();
         let tasks = if has_tasks {
             let calls = claims.as_ref().map(|claims| &claims.store);
-            Some(Tasks::new(self.tasks, calls, is_single, Box::new(own.clone()))?)
+            Some(Tasks::new(self.tasks, calls, is_single, Box::new(own.clone()), feed.as_ref())?)
         } else {
             None
         };
@@ -220,7 +244,11 @@ impl ServerBuilder {
             answer_timeout: self.answer_timeout,
             call_timeout,
             on_expired: self.on_expired,
-            subscriptions: Arc::default(),
+            subscriptions: Arc::new(match &feed {
+                Some(_) => SubscriptionRegistry::with_digests(),
+                None => SubscriptionRegistry::default(),
+            }),
+            feed,
             shed_when: self.shed_when,
             state_only_clients: self.state_only_clients,
             replay: self.replay,
@@ -245,6 +273,12 @@ impl ServerBuilder {
         task::begin(&server.0.runtime);
         Ok(server)
     }
+}
+
+/// Returns the feed of changes of a new instance.
+fn new_feed(feed: Arc<dyn ChangeFeed>, audience: &str, server: OwnServer) -> Result<Arc<Feed>, BuildError> {
+    let origin = CallId::random()?.to_string();
+    Ok(Arc::new(Feed::new(feed, audience, origin, move |change| server.deliver(change))))
 }
 
 /// Returns the lists of the offers.

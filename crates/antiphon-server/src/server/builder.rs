@@ -22,6 +22,7 @@ use crate::{
     task_registry::TaskSettings,
 };
 use antiphon_seal::{Codec, KeyRing, Principal};
+use antiphon_store::ChangeFeed;
 use antiphon_wire::{Icon, Implementation};
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
@@ -58,6 +59,7 @@ pub struct ServerBuilder {
     pub(crate) modern_only: bool,
     pub(crate) at_most_once: AtMostOnce,
     pub(crate) tasks: TaskSettings,
+    pub(crate) change_feed: Option<Arc<dyn ChangeFeed>>,
     pub(crate) extensions: Vec<Extension>,
 }
 
@@ -99,6 +101,7 @@ impl ServerBuilder {
             modern_only: false,
             at_most_once: AtMostOnce::default(),
             tasks: TaskSettings::default(),
+            change_feed: None,
             extensions: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 pub(crate) mod builder;
+mod changes;
 pub(crate) mod key_file;
 pub(crate) mod layered;
 pub(crate) mod message_service;
@@ -40,6 +41,7 @@ use std::{
     sync::{Arc, OnceLock, Weak, atomic::Ordering},
     time::{Duration, Instant},
 };
+use tokio::time::timeout;
 use tracing::Instrument as _;
 
 /// A server: its offers and its state. Cheap to clone; every clone is the same server.
@@ -94,7 +96,7 @@ impl Server {
     }
 
     /// Waits until no step of a cancelled request and, if the server drains, no task runs any more, for [`Limits::step_grace`](crate::Limits::step_grace)
-    /// at most. If the process ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http)
+    /// at most, and until changes are [published](Self::changes_published), for the same time. If the process ends earlier, such steps are interrupted. [`serve_http`](crate::serve::http::serve_http)
     /// and [`serve_streams`](crate::serve::stdio::serve_streams) wait for it before they return.
     pub async fn steps_ended(&self) {
         // The server itself holds the sender, so there is no error.
@@ -104,6 +106,8 @@ impl Server {
         {
             tasks.idle(self.0.runtime.limits.step_grace).await;
         }
+        // What is not published by then is lost with the process.
+        let _ = timeout(self.0.runtime.limits.step_grace, self.changes_published()).await;
     }
 
     /// Returns the types of the [layers](ServerBuilder::layer), from the outermost on.

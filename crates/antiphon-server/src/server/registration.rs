@@ -3,6 +3,7 @@
 use crate::{
     define::{IntoPrompt, IntoResource, IntoTool},
     errors::BuildError,
+    feed::Change,
     identity::caller_info::CallerInfo,
     offer::{
         Profile,
@@ -94,20 +95,29 @@ impl Server {
         self.remove::<ResourceTemplate>(uri_template)
     }
 
-    /// Notifies every subscription to this resource, on any connection of this process, that the resource changed.
-    /// Other instances are not notified: call this on each of them.
+    /// Notifies every subscription to this resource that the resource changed: on any connection of this process, and on other instances by the
+    /// [feed of changes](crate::ServerBuilder::change_feed), if there is one. Otherwise call this on each of them.
     ///
     /// It has no effect unless the server was built with [`resource_updates`](crate::ServerBuilder::resource_updates).
     pub fn resource_updated(&self, uri: &str) {
+        self.notify_of_resource(uri);
+        if self.0.offers.load().profile.resource_updates {
+            self.publish(|| Change::of_resource(uri));
+        }
+    }
+
+    /// Notifies the subscriptions of this process.
+    pub(super) fn notify_of_resource(&self, uri: &str) {
         let offers = self.current_offers();
         let seen_by = |caller: &CallerInfo| offers.lists.reports(uri, caller);
         let is_hidden = offers.lists.has_hidden(uri);
         self.0.runtime.subscriptions.resource_updated(uri, is_hidden.then_some(&seen_by));
     }
 
-    /// Notifies the subscribers of this list, on any connection of this process, whose caller the rule accepts: for a change that the server does
+    /// Notifies the subscribers of this list whose caller the rule accepts, on any connection of this process: for a change that the server does
     /// not see, as when the outcome of [`Tool::visible_if`](crate::Tool::visible_if) is another one now. The functions that add and remove
-    /// items notify by themselves, and only those who see the item.
+    /// items notify by themselves, and only those who see the item. The rule does not travel: by the [feed of changes](crate::ServerBuilder::change_feed),
+    /// all subscribers of the list on other instances are notified.
     ///
     /// It has no effect unless the server was built with [`list_changed`](crate::ServerBuilder::list_changed).
     ///
@@ -119,6 +129,9 @@ impl Server {
     /// ```
     pub fn list_changed(&self, list: ListKind, whose: impl Fn(&CallerInfo) -> bool) {
         self.0.runtime.subscriptions.list_changed(list, Some(&whose));
+        if self.0.offers.load().profile.list_changed {
+            self.publish(|| Change::List(list));
+        }
     }
 
     fn add<T: ListAccess>(&self, thing: T) -> Result<(), BuildError> {
@@ -164,6 +177,7 @@ impl Server {
         // Notified after the change is visible, so that a notified client finds it.
         let seen_by = |caller: &CallerInfo| entry.is_visible_to(caller);
         self.0.runtime.subscriptions.list_changed(T::KIND, entry.is_hidden_from_some().then_some(&seen_by));
+        self.publish(|| Change::List(T::KIND));
         Ok(true)
     }
 }

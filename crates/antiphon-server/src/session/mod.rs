@@ -10,6 +10,7 @@ pub(crate) use results::{InSession, SessionResult, downgrade_refusal, not_answer
 pub(crate) use sessions::Sessions;
 
 use crate::{
+    feed::{TaskChange, task_digest},
     identity::{account::Account, caller_info::CallerInfo},
     options::limits::Limits,
     outbox::Outbox,
@@ -170,6 +171,17 @@ impl Session {
     /// Returns true if the session has created this task.
     pub(crate) fn has_created(&self, task: TaskKey) -> bool {
         self.state().tasks.contains(&task)
+    }
+
+    /// Returns the task that has changed, if it has a name and the session has created it.
+    pub(crate) fn created_task(&self, change: TaskChange) -> Option<TaskKey> {
+        match change {
+            TaskChange::Of(task) => self.has_created(task).then_some(task),
+            TaskChange::Elsewhere(digest) => {
+                self.state().tasks.iter().find(|task| task_digest(**task) == digest).copied()
+            }
+            TaskChange::Any => None,
+        }
     }
 
     /// Returns the tasks that the session has created after this key, in the order of their keys.

@@ -218,10 +218,7 @@ pub(crate) async fn notify(server: &Arc<Runtime>, session: &Session, outbox: &Ou
     let mut shown: HashMap<TaskKey, u64> = HashMap::new();
     loop {
         // Without a name, changes may have been missed: the client polls.
-        let Some(key) = changes.next().await else { continue };
-        if !session.has_created(key) {
-            continue;
-        }
+        let Some(key) = session.created_task(changes.next().await) else { continue };
         // The session has created the task, so it belongs to the caller of the session.
         let Ok(Some((row, loaded))) = load_any(server, tasks, key).await else { continue };
         let task = task(server, key, &row, &loaded);

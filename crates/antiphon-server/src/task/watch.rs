@@ -7,13 +7,14 @@ use super::{
 };
 use crate::{
     errors::refusal::Refusal,
+    feed::{TaskChange, task_digest},
     identity::account::Account,
     quota::{BudgetExhausted, RequestBytes},
     runtime::Runtime,
     task_registry::Tasks,
 };
 use antiphon_seal::Principal;
-use antiphon_store::{TaskKey, TaskRow};
+use antiphon_store::{BlobDigest, TaskKey, TaskRow};
 use serde::Serialize;
 use std::{
     collections::HashSet,
@@ -29,7 +30,7 @@ use tokio::{
 };
 
 /// The changes of tasks, for a request that waits for one of them.
-pub(super) struct Changes(broadcast::Receiver<Option<TaskKey>>);
+pub(super) struct Changes(broadcast::Receiver<TaskChange>);
 
 impl Changes {
     /// Returns the changes from now on.
@@ -37,18 +38,19 @@ impl Changes {
         Self(tasks.changes())
     }
 
-    /// Waits for the next task that has changed; nothing if it may be any.
-    pub(super) async fn next(&mut self) -> Option<TaskKey> {
+    /// Waits for the next change.
+    pub(super) async fn next(&mut self) -> TaskChange {
         match self.0.recv().await {
-            Ok(key) => key,
-            Err(RecvError::Lagged(_)) => None,
+            Ok(change) => change,
+            Err(RecvError::Lagged(_)) => TaskChange::Any,
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 
     /// Waits until this task may have changed.
     pub(super) async fn of_task(&mut self, task: TaskKey) {
-        while self.next().await.is_some_and(|changed| changed != task) {}
+        let digest = task_digest(task);
+        while !self.next().await.may_be(task, digest) {}
     }
 }
 
@@ -65,7 +67,7 @@ pub(crate) struct TaskWatch {
     principal: Option<Principal>,
     account: Account,
     watched: Vec<Watched>,
-    changes: broadcast::Receiver<Option<TaskKey>>,
+    changes: broadcast::Receiver<TaskChange>,
     digests: RandomState,
     /// The bytes of the task that was sent last.
     reserved: RequestBytes,
@@ -73,6 +75,8 @@ pub(crate) struct TaskWatch {
 
 struct Watched {
     key: TaskKey,
+    /// The digest of the key.
+    digest: BlobDigest,
     /// The digest of what was sent last.
     sent: Option<u64>,
     /// The bytes that were read of the row at the last look.
@@ -117,7 +121,8 @@ impl TaskWatch {
             }
             let Some(key) = sealed::parse(text).filter(|key| seen.insert(*key)) else { continue };
             let Some((row, _)) = load(server, tasks, key, principal.as_ref()).await? else { continue };
-            watched.push(Watched { key, sent: None, bytes: bytes_of(&row), is_due: true });
+            let (digest, bytes) = (task_digest(key), bytes_of(&row));
+            watched.push(Watched { key, digest, sent: None, bytes, is_due: true });
             known.push(text.clone());
         }
         let (server, digests, reserved) = (Arc::clone(server), RandomState::new(), RequestBytes::default());
@@ -204,13 +209,12 @@ impl TaskWatch {
     async fn wait(&mut self) {
         loop {
             match self.changes.recv().await {
-                Ok(Some(key)) => {
-                    let Some(watched) = self.watched.iter_mut().find(|watched| watched.key == key) else {
-                        continue;
-                    };
+                Ok(TaskChange::Any) | Err(RecvError::Lagged(_)) => self.look_at_all(),
+                Ok(change) => {
+                    let may_be = |watched: &&mut Watched| change.may_be(watched.key, watched.digest);
+                    let Some(watched) = self.watched.iter_mut().find(may_be) else { continue };
                     watched.is_due = true;
                 }
-                Ok(None) | Err(RecvError::Lagged(_)) => self.look_at_all(),
                 Err(RecvError::Closed) => std::future::pending().await,
             }
             return;

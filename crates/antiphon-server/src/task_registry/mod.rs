@@ -2,9 +2,13 @@
 
 pub(crate) mod leg;
 
-use crate::errors::{BuildError, refusal::Refusal};
+use crate::{
+    errors::{BuildError, refusal::Refusal},
+    feed::{Change, Feed, TaskChange},
+};
 use antiphon_store::{
-    CallStore, EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine, TaskKey, TaskLimits, TaskStore,
+    BlobDigest, CallStore, EmbeddedEngine, MemoryTasks, StoreReach, TaskEngine, TaskLimits, TaskListener,
+    TaskStore,
 };
 use futures_util::future::BoxFuture;
 use leg::{AskedQuestions, TaskLeg};
@@ -13,8 +17,8 @@ use std::{
     fmt,
     num::NonZero,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -33,6 +37,32 @@ pub(crate) trait RunLeg: Send + Sync {
     ) -> BoxFuture<'a, Option<Result<Box<RawValue>, Refusal>>>;
 }
 
+/// Where the feed reports the tasks of other instances, the engine's reports that some may have changed count only once in so many: an
+/// instance may have died before it published its last change.
+const UNNAMED: u32 = 10;
+
+/// Returns the listener of an engine. It reports the changes of this process to the other instances.
+fn listener(changes: broadcast::Sender<TaskChange>, feed: Option<Weak<Feed>>) -> TaskListener {
+    let unnamed = AtomicU32::new(0);
+    Box::new(move |task| {
+        let feed = feed.as_ref().and_then(Weak::upgrade);
+        let change = match (task, feed) {
+            (Some(task), feed) => {
+                feed.inspect(|feed| feed.report(Change::of_task(task)));
+                TaskChange::Of(task)
+            }
+            (None, Some(feed))
+                if feed.is_received() && unnamed.fetch_add(1, Ordering::Relaxed) % UNNAMED != UNNAMED - 1 =>
+            {
+                return;
+            }
+            (None, _) => TaskChange::Any,
+        };
+        // Without a subscription nobody receives it.
+        let _ = changes.send(change);
+    })
+}
+
 /// The tasks of a server.
 pub(crate) struct Tasks {
     pub(crate) engine: Arc<dyn TaskEngine>,
@@ -45,8 +75,9 @@ pub(crate) struct Tasks {
     pub(crate) counters: TaskCounters,
     /// The places for requests that open a large content at once: another processor answers other requests.
     pub(crate) openings: Arc<Semaphore>,
-    /// The tasks that have changed; nothing if it may be any.
-    changes: broadcast::Sender<Option<TaskKey>>,
+    changes: broadcast::Sender<TaskChange>,
+    /// The feed that reports the tasks of other instances.
+    feed: Option<Weak<Feed>>,
     has_begun: AtomicBool,
 }
 
@@ -57,6 +88,7 @@ impl Tasks {
         calls: Option<&Arc<dyn CallStore>>,
         is_single: bool,
         legs: Box<dyn RunLeg>,
+        feed: Option<&Arc<Feed>>,
     ) -> Result<Self, BuildError> {
         let TaskSettings { store, engine, options, is_draft } = settings;
         if engine.is_some() && store.is_some() {
@@ -68,6 +100,8 @@ impl Tasks {
         if options.lease < Duration::from_millis(30) || options.running == 0 {
             return Err(BuildError("tasks need a lease of 30 ms at least, and one that may run".to_owned()));
         }
+        // Another engine reports the changes of other processes itself.
+        let feed = feed.filter(|_| engine.is_none()).map(Arc::downgrade);
         let engine = engine.unwrap_or_else(|| {
             let store = store.or_else(|| calls.and_then(|calls| calls.tasks()));
             let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::new()));
@@ -81,20 +115,16 @@ impl Tasks {
             ));
         }
         let changes = broadcast::Sender::new(CHANGES);
-        let sender = changes.clone();
-        engine.subscribe(Box::new(move |task| {
-            // Without a subscription nobody receives it.
-            let _ = sender.send(task);
-        }));
+        engine.subscribe(listener(changes.clone(), feed.clone()));
         let sender = changes.clone();
         let asked = AskedQuestions::new(Box::new(move |task| {
             // Another request may wait for the question.
-            let _ = sender.send(Some(task));
+            let _ = sender.send(TaskChange::Of(task));
         }));
         let (counters, has_begun) = (TaskCounters::default(), AtomicBool::new(false));
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         let openings = Arc::new(Semaphore::new((processors / 2).max(1)));
-        Ok(Self { engine, options, legs, is_draft, asked, counters, openings, changes, has_begun })
+        Ok(Self { engine, options, legs, is_draft, asked, counters, openings, changes, feed, has_begun })
     }
 
     /// Returns true for the first call: the engine is to begin.
@@ -107,8 +137,17 @@ impl Tasks {
         self.counters.to_metrics()
     }
 
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Option<TaskKey>> {
+    pub(crate) fn changes(&self) -> broadcast::Receiver<TaskChange> {
+        if let Some(feed) = self.feed.as_ref().and_then(Weak::upgrade) {
+            feed.start();
+        }
         self.changes.subscribe()
+    }
+
+    /// Reports that another instance has changed the task with this digest, or that it may be any.
+    pub(crate) fn changed_elsewhere(&self, task: Option<BlobDigest>) {
+        // Without a subscription nobody receives it.
+        let _ = self.changes.send(task.map_or(TaskChange::Any, TaskChange::Elsewhere));
     }
 
     /// Ends the legs that run, so that another process continues their tasks.

@@ -334,6 +334,11 @@ impl CallStore for FaultyStore {
         self.inner.tasks()
     }
 
+    /// The feed has no faults.
+    fn change_feed(&self) -> Option<Arc<dyn crate::ChangeFeed>> {
+        self.inner.change_feed()
+    }
+
     fn identity(&self) -> Option<StoreIdentity> {
         self.inner.identity()
     }

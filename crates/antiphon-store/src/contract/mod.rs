@@ -44,6 +44,7 @@
 //! [`check_task_engine`] checks an engine of tasks, in real time or in the paused time of tokio.
 //! `check_tasks` expects fewer than 10,000 tasks in the store, and no other program that creates or ends tasks meanwhile.
 
+mod changes;
 mod claims;
 mod crashes;
 mod engines;
@@ -53,6 +54,7 @@ mod random;
 mod subject;
 mod tasks;
 
+pub use changes::check_changes;
 pub use claims::{check_claims, check_fences};
 pub use crashes::{FaultyStore, StoreFault, check_crashes, check_store_errors};
 pub use engines::check_task_engine;

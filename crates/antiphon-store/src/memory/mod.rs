@@ -1,13 +1,15 @@
 //! The store in the memory of one process: bounded, and gone with the process.
 
+mod changes;
 mod table;
 mod tasks;
 
 pub use self::{table::MemoryLimits, tasks::MemoryTasks};
 
-use self::table::Table;
+use self::{changes::MemoryChanges, table::Table};
 use crate::{
     blob::BlobDigest,
+    changes::ChangeFeed,
     check,
     claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
     clock::{Micros, StoreClock},
@@ -38,6 +40,7 @@ pub struct MemoryStore {
     limits: MemoryLimits,
     clock: StoreClock,
     tasks: Arc<MemoryTasks>,
+    changes: Arc<MemoryChanges>,
     identity: StoreIdentity,
 }
 
@@ -54,7 +57,7 @@ impl MemoryStore {
         let clock = StoreClock::monotonic();
         let tasks = Arc::new(MemoryTasks::new().clock(clock.clone()));
         let (table, limits, identity) = (Mutex::default(), MemoryLimits::default(), StoreIdentity::new());
-        Self { table, limits, clock, tasks, identity }
+        Self { table, limits, clock, tasks, changes: Arc::default(), identity }
     }
 
     /// Sets the limits.
@@ -200,5 +203,10 @@ impl CallStore for MemoryStore {
 
     fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
         Some(self.tasks.clone())
+    }
+
+    /// Reaches the servers of this process that share the store.
+    fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>> {
+        Some(self.changes.clone())
     }
 }

@@ -1,5 +1,6 @@
 //! The store in PostgreSQL, for all instances.
 
+mod changes;
 mod pool;
 mod statements;
 mod store;

@@ -9,10 +9,10 @@ use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool as Connections, PoolError, RecyclingMethod, Runtime,
 };
 use rustls_platform_verifier::BuilderVerifierExt as _;
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
-use tokio_postgres::{Client, Config, Error, Row, error::SqlState, types::ToSql};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Config, Connection, Error, Row, Socket, error::SqlState, types::ToSql};
+use tokio_postgres_rustls::{MakeRustlsConnect, RustlsStream};
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -26,10 +26,19 @@ pub(super) struct Rows {
     pub(super) repeated: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Pool {
     connections: Connections,
     timeout: Duration,
+    /// For connections outside of the pool.
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.connections.fmt(f)
+    }
 }
 
 impl Pool {
@@ -53,14 +62,17 @@ impl Pool {
             config.connect_timeout(options.timeout);
         }
         let tls = connector(options.root_certificates.as_deref())?;
-        let manager =
-            Manager::from_config(config, tls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(
+            config.clone(),
+            tls.clone(),
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
         let connections = Connections::builder(manager)
             .max_size(options.connections)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::read(StoreErrorKind::Invalid, "connect", error))?;
-        let pool = Self { connections, timeout: options.timeout };
+        let pool = Self { connections, timeout: options.timeout, config, tls };
         let mut connection = pool.get("connect", Instant::now() + options.timeout).await?;
         migrate(&mut connection, names, options.migrate).await?;
         Ok(pool)
@@ -69,6 +81,13 @@ impl Pool {
     /// Returns the maximum time of one operation.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Opens a connection outside of the pool.
+    pub(super) async fn connection(
+        &self,
+    ) -> Result<(Client, Connection<Socket, RustlsStream<Socket>>), Error> {
+        self.config.connect(self.tls.clone()).await
     }
 
     /// Runs one statement, which is one transaction. `if_lost` is the effect of a statement without a reply.

@@ -1,11 +1,13 @@
 //! The store: each operation is one statement.
 
 use super::{
+    changes::PostgresChanges,
     pool::{Pool, Rows},
     statements::{Names, PostgresOptions, Statements},
 };
 use crate::{
     blob::BlobDigest,
+    changes::ChangeFeed,
     check,
     claim::{CallKey, Claim, ClaimRequest, Conflict, Fence, Owner, Unknown},
     clock::{StoreClock, micros},
@@ -26,6 +28,8 @@ use tokio_postgres::{Row, types::ToSql};
 pub struct PostgresStore {
     pub(super) pool: Pool,
     pub(super) statements: Arc<Statements>,
+    /// The schema and the prefix of the tables.
+    names: Arc<str>,
     test_clock: Option<StoreClock>,
     identity: StoreIdentity,
 }
@@ -43,7 +47,9 @@ impl PostgresStore {
         let names = Names::new(&options)?;
         let pool = Pool::connect(url, &names, &options).await?;
         let statements = Arc::new(Statements::new(&names, options.timeout));
-        Ok(Self { pool, statements, test_clock: options.test_clock, identity: StoreIdentity::new() })
+        let names = names.migrations().into();
+        let (test_clock, identity) = (options.test_clock, StoreIdentity::new());
+        Ok(Self { pool, statements, names, test_clock, identity })
     }
 
     /// Returns the time of a test, or null for the time of the database.
@@ -212,6 +218,11 @@ impl CallStore for PostgresStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Fleet
+    }
+
+    /// Reaches all instances, by `NOTIFY`. A watch has a connection of its own.
+    fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>> {
+        Some(Arc::new(PostgresChanges { pool: self.pool.clone(), names: Arc::clone(&self.names) }))
     }
 
     fn identity(&self) -> Option<StoreIdentity> {

@@ -14,8 +14,10 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 
 #[derive(Clone)]
 pub(super) struct Link {
-    connection: ConnectionManager,
-    timeout: Duration,
+    pub(super) connection: ConnectionManager,
+    /// Opens the connections of watches.
+    pub(super) client: Client,
+    pub(super) timeout: Duration,
 }
 
 /// The reply of a script.
@@ -34,20 +36,21 @@ impl Link {
             .set_response_timeout(Some(options.timeout))
             .set_number_of_retries(2);
         let connect = async {
-            let connection = ConnectionManager::new_with_config(client(url, options)?, config).await?;
+            let client = client(url, options)?;
+            let connection = ConnectionManager::new_with_config(client.clone(), config).await?;
             let memory: String =
                 ::redis::cmd("INFO").arg("memory").query_async(&mut connection.clone()).await?;
-            Ok((connection, memory))
+            Ok((connection, client, memory))
         };
         let connected = timeout_at(Instant::now() + options.timeout, connect).await;
-        let (connection, memory) = connected
+        let (connection, client, memory) = connected
             .map_err(|elapsed| StoreError::read(StoreErrorKind::Timeout, "connect", elapsed))?
             .map_err(fail)?;
         if evicts(&memory) && !options.allow_eviction {
             let text = "the server removes keys when its memory is full: set maxmemory-policy to noeviction";
             return Err(StoreError::read(StoreErrorKind::Invalid, "connect", text));
         }
-        Ok(Self { connection, timeout: options.timeout })
+        Ok(Self { connection, client, timeout: options.timeout })
     }
 
     /// Runs a script. `if_lost` is the effect of a script without a reply.
@@ -99,7 +102,7 @@ fn evicts(memory: &str) -> bool {
 }
 
 /// Returns the error of a script. `if_lost` is the effect of a script without a reply.
-fn of_script(operation: &'static str, if_lost: Written, error: RedisError) -> StoreError {
+pub(super) fn of_script(operation: &'static str, if_lost: Written, error: RedisError) -> StoreError {
     let (kind, written) = match error.code() {
         Some(code) => (of_code(code), Written::No),
         None if error.is_timeout() => (StoreErrorKind::Timeout, if_lost),

@@ -1,5 +1,6 @@
 //! The store in Redis or Valkey, for all instances.
 
+mod changes;
 mod link;
 mod store;
 

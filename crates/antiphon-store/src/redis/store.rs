@@ -1,8 +1,12 @@
 //! The store: each operation is one script with one key.
 
-use super::link::{Link, RedisOptions, Reply};
+use super::{
+    changes::RedisChanges,
+    link::{Link, RedisOptions, Reply},
+};
 use crate::{
     blob::BlobDigest,
+    changes::ChangeFeed,
     check,
     claim::{CallKey, Claim, ClaimRequest, Conflict, Fence, Owner, Unknown},
     clock::{StoreClock, micros},
@@ -163,6 +167,11 @@ impl CallStore for RedisStore {
 
     fn reach(&self) -> StoreReach {
         StoreReach::Fleet
+    }
+
+    /// Reaches all instances, by `PUBLISH`. A watch has a connection of its own.
+    fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>> {
+        Some(Arc::new(RedisChanges { link: self.link.clone(), prefix: Arc::clone(&self.prefix) }))
     }
 }
 

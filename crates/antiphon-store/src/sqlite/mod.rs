@@ -1,5 +1,6 @@
 //! The store in one SQLite file, for the processes of one host.
 
+mod changes;
 mod rows;
 mod schema;
 mod store;

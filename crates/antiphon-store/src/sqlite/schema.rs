@@ -1,6 +1,6 @@
 //! The options of a SQLite store, and the connection to the file: its settings, and the version of its tables.
 
-use super::{rows, task_rows};
+use super::{changes, rows, task_rows};
 use crate::{
     clock::StoreClock,
     error::{StoreError, StoreErrorKind, Written},
@@ -66,6 +66,8 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         transaction.execute_batch(task_rows::CREATE_TABLES).map_err(fail)?;
     }
     check_version(version()?)?;
+    // Without a version of its own: programs that do not know the table leave it alone.
+    transaction.execute_batch(changes::CREATE_TABLE).map_err(fail)?;
     transaction.commit().map_err(fail)
 }
 

@@ -1,8 +1,9 @@
 //! The store: each operation is sent to the thread of the file.
 
-use super::{rows::Rows, schema::SqliteOptions, tasks::SqliteTasks, worker::Worker};
+use super::{changes::SqliteChanges, rows::Rows, schema::SqliteOptions, tasks::SqliteTasks, worker::Worker};
 use crate::{
     blob::BlobDigest,
+    changes::ChangeFeed,
     check,
     claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
     error::{StoreError, StoreErrorKind, Written},
@@ -12,7 +13,11 @@ use crate::{
     store::{CallStore, StoreFuture, StoreReach, Swept},
     task::TaskStore,
 };
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 /// A store in one SQLite file, for the processes of one host.
 ///
@@ -26,6 +31,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
     pub(super) worker: Worker,
+    /// The number of messages that this store has published.
+    published: Arc<AtomicU64>,
     identity: StoreIdentity,
 }
 
@@ -37,7 +44,7 @@ impl SqliteStore {
     /// [`StoreErrorKind::Version`] if a later version of antiphon wrote the tables; other kinds if the file cannot be used.
     pub async fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         let worker = Worker::start(path.as_ref().to_owned(), options).await?;
-        Ok(Self { worker, identity: StoreIdentity::new() })
+        Ok(Self { worker, published: Arc::default(), identity: StoreIdentity::new() })
     }
 
     async fn write(
@@ -137,6 +144,12 @@ impl CallStore for SqliteStore {
 
     fn tasks(&self) -> Option<Arc<dyn TaskStore>> {
         Some(Arc::new(SqliteTasks { worker: self.worker.clone() }))
+    }
+
+    /// Reaches the processes that have the file open, by looking at its version ten times a second.
+    fn change_feed(&self) -> Option<Arc<dyn ChangeFeed>> {
+        let (worker, published) = (self.worker.clone(), Arc::clone(&self.published));
+        Some(Arc::new(SqliteChanges { worker, published }))
     }
 
     fn identity(&self) -> Option<StoreIdentity> {

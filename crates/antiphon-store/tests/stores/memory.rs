@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_store::contract::{Subject, check_all, check_random_orders};
+use antiphon_store::contract::{Subject, check_all, check_changes, check_random_orders};
 use antiphon_store::{
-    CallKey, CallStore, Claim, ClaimRequest, Fence, Fingerprint, ManualStoreClock, MemoryLimits, MemoryStore,
-    Micros, Owner, Predecessor, RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
+    CallKey, CallStore, ChangeChannel, Claim, ClaimRequest, Fence, Fingerprint, ManualStoreClock,
+    MemoryLimits, MemoryStore, Micros, Owner, Predecessor, RunnerId, StepRecord, StoreClock, StoreErrorKind,
+    StoreReach, Written,
 };
 
 const START: Micros = Micros::new(1_800_000_000_000_000);
@@ -153,4 +154,21 @@ async fn wrong_values_are_refused_before_the_store_is_asked() {
     assert_eq!(kind(store.renew(&fence, Duration::ZERO).await), Err(StoreErrorKind::Invalid));
     let long = vec![0; antiphon_store::MAX_VALUE + 1];
     assert_eq!(kind(store.commit(&fence, &long).await), Err(StoreErrorKind::Invalid));
+}
+
+#[tokio::test]
+async fn the_feed_of_changes() {
+    let store = store(MemoryLimits::default()).0;
+    let (first, second) = (store.change_feed().unwrap(), store.change_feed().unwrap());
+    check_changes(&first, &second).await;
+    // A watch that is too far behind fails, and another one works.
+    let channel = ChangeChannel::of("slow");
+    let mut slow = first.watch(channel).await.unwrap();
+    for _ in 0..1025 {
+        second.publish(channel, "change").await.unwrap();
+    }
+    assert_eq!(slow.next().await.map_err(|error| error.kind()), Err(StoreErrorKind::Unreachable));
+    let mut again = first.watch(channel).await.unwrap();
+    second.publish(channel, "later").await.unwrap();
+    assert_eq!(again.next().await.unwrap(), "later");
 }

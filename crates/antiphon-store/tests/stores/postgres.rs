@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_store::contract::{Subject, check_all, check_random_orders};
+use antiphon_store::contract::{Subject, check_all, check_changes, check_random_orders};
 use antiphon_store::{
-    CallKey, CallStore, Claim, ClaimRequest, Fingerprint, Micros, Owner, PostgresOptions, PostgresStore,
-    RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
+    CallKey, CallStore, ChangeChannel, Claim, ClaimRequest, Fingerprint, Micros, Owner, PostgresOptions,
+    PostgresStore, RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
 };
 
 use crate::postgres_server::Server;
@@ -217,4 +217,24 @@ fn certify(key: &Path, certificate: &Path) {
         .arg(key)
         .arg("-out")
         .arg(certificate));
+}
+
+#[tokio::test]
+async fn the_feed_of_changes() {
+    let server = Server::start("postgres-changes");
+    let (first, second) = (server.store(patient()).await.unwrap(), server.store(patient()).await.unwrap());
+    let (one, other) = (first.change_feed().unwrap(), second.change_feed().unwrap());
+    check_changes(&one, &other).await;
+    // Another schema is another server, and a watch whose connection breaks fails.
+    let channel = ChangeChannel::of("server");
+    let foreign = server.store(patient().schema("other")).await.unwrap().change_feed().unwrap();
+    let mut watch = one.watch(channel).await.unwrap();
+    foreign.publish(channel, "foreign").await.unwrap();
+    other.publish(channel, "own").await.unwrap();
+    assert_eq!(watch.next().await.unwrap(), "own");
+    server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'postgres'").await;
+    assert_eq!(watch.next().await.map_err(|error| error.kind()), Err(StoreErrorKind::Unreachable));
+    let mut again = one.watch(channel).await.unwrap();
+    other.publish(channel, "again").await.unwrap();
+    assert_eq!(again.next().await.unwrap(), "again");
 }

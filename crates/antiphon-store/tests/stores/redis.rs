@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_store::contract::{Subject, check_all, check_random_orders};
+use antiphon_store::contract::{Subject, check_all, check_changes, check_random_orders};
 use antiphon_store::{
-    CallKey, CallStore, Claim, ClaimRequest, Fingerprint, Micros, Owner, RedisOptions, RedisStore, RunnerId,
-    StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
+    CallKey, CallStore, ChangeChannel, Claim, ClaimRequest, Fingerprint, Micros, Owner, RedisOptions,
+    RedisStore, RunnerId, StepRecord, StoreClock, StoreErrorKind, StoreReach, Written,
 };
 
 use crate::folder::Folder;
@@ -183,4 +183,28 @@ async fn a_restart_of_the_server() {
         assert!(error.is_temporary(), "{error:?}");
     }
     assert_eq!(store.claim(&request(1, 2)).await.unwrap(), Claim::Done(b"outcome".to_vec()));
+}
+
+#[tokio::test]
+async fn the_feed_of_changes() {
+    let mut server = Server::start("redis-changes", &[]);
+    let (first, second) = (server.store(patient()).await.unwrap(), server.store(patient()).await.unwrap());
+    let (one, other) = (first.change_feed().unwrap(), second.change_feed().unwrap());
+    check_changes(&one, &other).await;
+    // Another prefix is another server, and a watch whose connection breaks fails.
+    let channel = ChangeChannel::of("server");
+    let foreign = server.store(patient().key_prefix("other:")).await.unwrap().change_feed().unwrap();
+    let mut watch = one.watch(channel).await.unwrap();
+    foreign.publish(channel, "foreign").await.unwrap();
+    other.publish(channel, "own").await.unwrap();
+    assert_eq!(watch.next().await.unwrap(), "own");
+    server.kill();
+    assert_eq!(watch.next().await.map_err(|error| error.kind()), Err(StoreErrorKind::Unreachable));
+    assert!(other.publish(channel, "lost").await.is_err());
+    server.run(&[]);
+    let mut again = one.watch(channel).await.unwrap();
+    while let Err(error) = other.publish(channel, "again").await {
+        assert!(error.is_temporary(), "{error:?}");
+    }
+    assert_eq!(again.next().await.unwrap(), "again");
 }

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use antiphon_store::contract::{Subject, check_all, check_random_orders};
+use antiphon_store::contract::{Subject, check_all, check_changes, check_random_orders};
 use antiphon_store::{
-    CallKey, CallStore, Claim, ClaimRequest, Fingerprint, Micros, Owner, RunnerId, SqliteOptions,
-    SqliteStore, StoreClock, StoreErrorKind, StoreReach, Written,
+    CallKey, CallStore, ChangeChannel, Claim, ClaimRequest, Fingerprint, Micros, Owner, RunnerId,
+    SqliteOptions, SqliteStore, StoreClock, StoreErrorKind, StoreReach, Written,
 };
 
 use futures_util::FutureExt as _;
@@ -249,4 +249,30 @@ async fn the_time_limit_of_a_paused_clock_is_real_time() {
     assert!(begun.elapsed() >= limit, "{error}");
     locked.execute_batch("ROLLBACK").unwrap();
     assert!(matches!(store.claim(&request(1, 1)).await.unwrap(), Claim::Fresh(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_of_changes() {
+    let folder = Folder::new("sqlite-changes");
+    let (first, second) =
+        (open(&folder, SqliteOptions::default()).await, open(&folder, SqliteOptions::default()).await);
+    let (one, other) = (first.change_feed().unwrap(), second.change_feed().unwrap());
+    check_changes(&one, &other).await;
+    // The file keeps the latest messages: a watch that is behind by more fails.
+    let channel = ChangeChannel::of("slow");
+    let mut slow = one.watch(channel).await.unwrap();
+    let connection = rusqlite::Connection::open(folder.path("calls.db")).unwrap();
+    let fill = "WITH RECURSIVE many(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM many WHERE n < 10001)
+        INSERT INTO antiphon_changes (channel, message) SELECT x'00', 'of others' FROM many";
+    connection.execute_batch(fill).unwrap();
+    let mut in_time = one.watch(channel).await.unwrap();
+    other.publish(channel, "last").await.unwrap();
+    assert_eq!(slow.next().await.map_err(|error| error.kind()), Err(StoreErrorKind::Unreachable));
+    assert_eq!(in_time.next().await.unwrap(), "last");
+    let rows: i64 =
+        connection.query_row("SELECT count(*) FROM antiphon_changes", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 10_000, "the table is bounded");
+    // A backup in the place of the file has lower numbers.
+    connection.execute_batch("DELETE FROM antiphon_changes").unwrap();
+    assert_eq!(in_time.next().await.map_err(|error| error.kind()), Err(StoreErrorKind::Unreachable));
 }

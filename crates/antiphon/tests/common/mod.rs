@@ -7,6 +7,7 @@
     reason = "each test file uses its part; a failed unwrap fails the test"
 )]
 
+pub mod folder;
 pub mod gate;
 pub mod late_store;
 pub mod leak_check;

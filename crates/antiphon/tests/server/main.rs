@@ -7,6 +7,7 @@ mod common;
 
 mod body_checks;
 mod cors;
+mod feed;
 mod forged_state;
 mod http_head_checks;
 mod http_server;

@@ -21,6 +21,7 @@ mod creation;
 mod draft_view;
 mod duplicate_names;
 mod extensions;
+mod feed;
 mod held;
 mod http;
 mod kept;

@@ -1,0 +1,128 @@
+//! The reader: it receives the changes of other instances, and notices when it may have missed some.
+//!
+//! ```text
+//!  Begins ─▶ Receives ◀─┐
+//!    │          │       │ its own message came back
+//!    └──────────┴─▶ Fails
+//! ```
+//!
+//! A connection can be dead without an error, or lead to a pooler that drops notifications. So the reader publishes a message without
+//! changes, at first and after silence, and receives changes only as long as its own messages come back.
+
+use super::{
+    Line,
+    change::{Change, read},
+    pause,
+};
+use antiphon_store::{StoreError, StoreErrorKind};
+use antiphon_wire::escaped;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
+
+/// The time between two messages of the reader.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The maximum time until such a message comes back.
+const RETURN: Duration = Duration::from_secs(10);
+
+/// Receives the changes of other instances.
+pub(super) type Deliver = Box<dyn Fn(Change) + Send + Sync>;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// No attempt has ended yet.
+    #[default]
+    Begins,
+    /// Changes are received.
+    Receives,
+    /// Changes may be missed.
+    Fails,
+}
+
+pub(super) struct Reader {
+    line: Arc<Line>,
+    deliver: Deliver,
+    stage: watch::Sender<Stage>,
+    /// Closed when the server is gone.
+    closed: watch::Receiver<()>,
+}
+
+impl Reader {
+    pub(super) fn new(
+        line: Arc<Line>,
+        deliver: Deliver,
+        stage: watch::Sender<Stage>,
+        closed: watch::Receiver<()>,
+    ) -> Self {
+        Self { line, deliver, stage, closed }
+    }
+
+    /// Receives until the server is gone.
+    pub(super) async fn run(self) {
+        let mut closed = self.closed.clone();
+        tokio::select! {
+            biased;
+            // Nothing is ever sent.
+            _ = closed.changed() => {}
+            () = self.receive_always() => {}
+        }
+    }
+
+    async fn receive_always(&self) {
+        let mut failures = 0;
+        loop {
+            let Err(error) = self.receive().await;
+            let before = self.stage.send_replace(Stage::Fails);
+            failures = if before == Stage::Receives { 1 } else { failures + 1 };
+            if failures == 1 {
+                tracing::warn!(error = %escaped(&error), "changes of other instances are not received now: subscribers are notified of everything later");
+            }
+            sleep(pause(failures)).await;
+        }
+    }
+
+    async fn receive(&self) -> Result<Infallible, StoreError> {
+        let mut watch = self.line.feed.watch(self.line.channel).await?;
+        self.line.publish(&[]).await?;
+        let (mut is_awaited, mut deadline) = (true, Instant::now() + RETURN);
+        loop {
+            tokio::select! {
+                biased;
+                message = watch.next() => {
+                    let message = message?;
+                    let (origin, changes) = read(&message);
+                    if origin != self.line.origin {
+                        changes.for_each(|change| (self.deliver)(change));
+                    } else if is_awaited {
+                        (is_awaited, deadline) = (false, Instant::now() + SILENCE);
+                        self.receives();
+                    }
+                }
+                () = sleep_until(deadline) => {
+                    if is_awaited {
+                        return Err(no_return());
+                    }
+                    self.line.publish(&[]).await?;
+                    (is_awaited, deadline) = (true, Instant::now() + RETURN);
+                }
+            }
+        }
+    }
+
+    /// Notes that changes are received from now on. Those before that may be missed.
+    fn receives(&self) {
+        if *self.stage.borrow() == Stage::Receives {
+            return;
+        }
+        (self.deliver)(Change::Everything);
+        self.stage.send_replace(Stage::Receives);
+    }
+}
+
+fn no_return() -> StoreError {
+    let text = "a message of this instance did not come back: the connection is dead, or a pooler in front of the database does not \
+                pass notifications on";
+    StoreError::read(StoreErrorKind::Timeout, "watch", text)
+}

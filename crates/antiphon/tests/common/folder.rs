@@ -1,0 +1,1 @@
+../../../antiphon-store/tests/stores/folder.rs
