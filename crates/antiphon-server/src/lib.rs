@@ -53,6 +53,7 @@ pub use call::{
     Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
     ask::{Ask, InputRequired, Reply},
     by_hand::{ByHand, Unverified},
+    content::IntoContent,
     ctx::{Answer, Ctx},
     handler::{Handler, HandlerOutcome, IntoOutcome, Json, WithState, with_state},
 };
@@ -99,6 +100,13 @@ pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
 pub use subscribe::ListKind;
 pub use task_registry::{TaskMetrics, TaskOptions};
 pub use trace::TraceContext;
+
+/// MCP Apps: views that hosts show beside the results of tools.
+pub mod apps {
+    pub use crate::offer::app::{
+        EXTENSION, MIME_TYPE, Permission, Settings, View, Visibility, extension, shown_to,
+    };
+}
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.
 #[doc(hidden)]

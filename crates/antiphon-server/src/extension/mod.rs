@@ -174,6 +174,13 @@ impl Extension {
     }
 }
 
+impl Extension {
+    /// Returns whether this is the extension for views.
+    pub(crate) fn is_of_apps(&self) -> bool {
+        self.id == crate::offer::app::EXTENSION
+    }
+}
+
 /// Returns a result as an object.
 fn object(result: &impl Serialize) -> Result<Map<String, Value>, Error> {
     match serde_json::to_value(result)? {

@@ -1,5 +1,6 @@
 //! The offers of a server: tools, prompts, resources and templates, their lists, and the completion of their arguments.
 
+pub(crate) mod app;
 pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod given;

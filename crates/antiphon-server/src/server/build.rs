@@ -3,14 +3,15 @@
 use crate::{
     define::Offered,
     errors::{BuildError, refusal_log::RefusalLog},
-    extension::registry::Extensions,
+    extension::{Extension, registry::Extensions},
     identity::account::Accounts,
     metrics::Meters,
     offer::{
-        Profile,
+        Profile, app,
         list::List,
         offers::{Lists, Offers, RegisteredTool},
         raw,
+        tool::Tool,
     },
     options::{
         Clock, Level, TaskMode,
@@ -166,7 +167,12 @@ impl ServerBuilder {
         let has_tasks = self.tasks.store.is_some()
             || self.tasks.engine.is_some()
             || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
-        let extensions = Extensions::new(self.extensions, has_tasks)?;
+        let mut extensions = self.extensions;
+        let has_apps = offered.tools.iter().any(Tool::has_ui);
+        if has_apps && !extensions.iter().any(Extension::is_of_apps) {
+            extensions.push(app::extension());
+        }
+        let extensions = Extensions::new(extensions, has_tasks)?;
         let server_info = server_info_meta(&self.info)?;
         let written = raw(&server_info)?;
         let profile = Arc::new(Profile {
@@ -183,6 +189,7 @@ impl ServerBuilder {
             cache: self.cache,
         });
         let lists = lists(offered, &profile)?;
+        lists.tools.iter().try_for_each(|tool| tool.tool.check_view(&lists, self.given.as_ref()))?;
         // The steps of tasks are stored, if there is a store.
         let of_tasks =
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
