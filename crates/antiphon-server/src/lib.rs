@@ -15,6 +15,7 @@
 //! A handler is reached only through `admit`, which opens the state of the request and returns the value that running,
 //! permitting and sealing require. A refusal becomes an error in one place, `refusal`.
 
+pub mod apps;
 mod at_most_once;
 mod call;
 mod define;
@@ -100,13 +101,6 @@ pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
 pub use subscribe::ListKind;
 pub use task_registry::{TaskMetrics, TaskOptions};
 pub use trace::TraceContext;
-
-/// MCP Apps: views that hosts show beside the results of tools.
-pub mod apps {
-    pub use crate::offer::app::{
-        EXTENSION, MIME_TYPE, Permission, Settings, View, Visibility, extension, shown_to,
-    };
-}
 
 /// The items that expanded code calls. They are not part of the API: they change with the macros.
 #[doc(hidden)]

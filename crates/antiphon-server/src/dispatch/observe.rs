@@ -98,7 +98,7 @@ pub(crate) fn span(server: &Runtime, offers: &Offers, request: &Request<'_>, cal
         "request",
         otel.name = names.span(),
         otel.kind = "server",
-        mcp.method.name = %names.method,
+        mcp.method.name = %escaped(&names.method),
         mcp.protocol.version = %escaped(&request.version),
         jsonrpc.request.id = (!request.is_notification).then(|| display(escaped(&request.id))),
         gen_ai.operation.name = (request.method == method::TOOLS_CALL).then_some("execute_tool"),

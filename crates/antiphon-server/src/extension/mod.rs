@@ -175,9 +175,9 @@ impl Extension {
 }
 
 impl Extension {
-    /// Returns whether this is the extension for views.
-    pub(crate) fn is_of_apps(&self) -> bool {
-        self.id == crate::offer::app::EXTENSION
+    /// Returns the id, as it was given.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 }
 

@@ -4,11 +4,11 @@ use crate::{
     errors::{BuildError, Error},
     identity::caller_info::CallerInfo,
     offer::{
-        check::KnownChecks,
         list::{Entry, ListItem},
         prompt::Prompt,
         resource::{Resource, ResourceTemplate},
         tool::Tool,
+        tool_checks::KnownChecks,
     },
     subscribe::ListKind,
 };

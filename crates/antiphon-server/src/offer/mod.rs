@@ -1,6 +1,5 @@
 //! The offers of a server: tools, prompts, resources and templates, their lists, and the completion of their arguments.
 
-pub(crate) mod app;
 pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod given;
@@ -10,6 +9,7 @@ pub(crate) mod per_caller;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod tool;
+pub(crate) mod tool_checks;
 pub(crate) mod uri;
 
 use crate::{errors::BuildError, extension::registry::Extensions};

@@ -6,7 +6,6 @@ use crate::{
     identity::caller_info::CallerInfo,
     offer::{
         Profile,
-        check::{KnownChecks, ToolChecks},
         given::{AnyOffers, FindFuture, GivenItem, GivenOffers},
         list::{List, ListItem},
         per_caller::PerCaller,
@@ -14,6 +13,7 @@ use crate::{
         raw,
         resource::{Resource, ResourceTemplate, most_literal},
         tool::Tool,
+        tool_checks::{KnownChecks, ToolChecks},
     },
     options::{Level, Settings, TaskMode},
     subscribe::ListKind,

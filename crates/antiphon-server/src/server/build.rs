@@ -1,13 +1,14 @@
 //! The settings of a server's store and of its tasks, and the server that a builder builds.
 
 use crate::{
+    apps,
     define::Offered,
     errors::{BuildError, refusal_log::RefusalLog},
-    extension::{Extension, registry::Extensions},
+    extension::registry::Extensions,
     identity::account::Accounts,
     metrics::Meters,
     offer::{
-        Profile, app,
+        Profile,
         list::List,
         offers::{Lists, Offers, RegisteredTool},
         raw,
@@ -169,8 +170,8 @@ impl ServerBuilder {
             || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
         let mut extensions = self.extensions;
         let has_apps = offered.tools.iter().any(Tool::has_ui);
-        if has_apps && !extensions.iter().any(Extension::is_of_apps) {
-            extensions.push(app::extension());
+        if has_apps && !extensions.iter().any(|extension| extension.id() == apps::EXTENSION) {
+            extensions.push(apps::extension());
         }
         let extensions = Extensions::new(extensions, has_tasks)?;
         let server_info = server_info_meta(&self.info)?;
