@@ -4,13 +4,10 @@ use antiphon::{
     Result,
     store::rusqlite::{Connection, OptionalExtension as _, Row, params},
 };
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{path::Path, path::PathBuf, sync::Arc, sync::Mutex, sync::MutexGuard, sync::PoisonError};
 
 #[derive(Clone)]
-pub(crate) struct Book {
-    file: PathBuf,
-}
+pub(crate) struct Book(PathBuf);
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub(crate) struct Expense {
@@ -30,26 +27,26 @@ impl Book {
              CREATE TABLE IF NOT EXISTS expenses (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, project TEXT NOT NULL,
                                                   cents INTEGER NOT NULL, payment TEXT);",
         )?;
-        Ok(Self { file: file.to_owned() })
+        Ok(Self(file.to_owned()))
     }
 
     /// Returns the projects and their titles, in a fixed order: a question with other choices is another question.
     pub(crate) fn projects(&self) -> Result<Vec<(String, String)>> {
-        let connection = Connection::open(&self.file)?;
+        let connection = Connection::open(&self.0)?;
         let mut statement = connection.prepare("SELECT id, title FROM projects ORDER BY id")?;
         let projects = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(projects.collect::<Result<_, _>>()?)
     }
 
     pub(crate) fn expense(&self, id: i64) -> Result<Option<Expense>> {
-        let connection = Connection::open(&self.file)?;
+        let connection = Connection::open(&self.0)?;
         let query = "SELECT id, owner, project, cents, payment FROM expenses WHERE id = ?1";
         Ok(connection.query_row(query, [id], read).optional()?)
     }
 
     /// Returns the expenses of a user behind this one, at most so many.
     pub(crate) fn expenses(&self, owner: &str, behind: i64, most: usize) -> Result<Vec<Expense>> {
-        let connection = Connection::open(&self.file)?;
+        let connection = Connection::open(&self.0)?;
         let mut statement = connection.prepare(
             "SELECT id, owner, project, cents, payment FROM expenses WHERE owner = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         )?;
@@ -59,7 +56,7 @@ impl Book {
 
     pub(crate) fn sum(&self, owner: &str, project: &str) -> Result<i64> {
         let query = "SELECT coalesce(sum(cents), 0) FROM expenses WHERE owner = ?1 AND project = ?2";
-        Ok(Connection::open(&self.file)?.query_row(query, [owner, project], |row| row.get(0))?)
+        Ok(Connection::open(&self.0)?.query_row(query, [owner, project], |row| row.get(0))?)
     }
 }
 
@@ -70,45 +67,29 @@ fn read(row: &Row<'_>) -> antiphon::store::rusqlite::Result<Expense> {
 
 /// A bank, which pays once for each idempotency key.
 #[derive(Clone, Default)]
-pub(crate) struct Bank {
-    /// The keys, in the order of their payments.
-    payments: Arc<Mutex<Vec<String>>>,
-}
+pub(crate) struct Bank(Arc<Mutex<Vec<String>>>);
 
 impl Bank {
     /// Pays, or finds that it has paid. Returns the number of the payment.
-    pub(crate) async fn pay(&self, key: &str) -> String {
+    pub(crate) async fn pay(&self, key: &str) -> Option<String> {
         tokio::task::yield_now().await;
-        let number = self.find(key).unwrap_or_else(|| {
-            self.payments.lock().unwrap_or_else(PoisonError::into_inner).push(key.to_owned());
-            format!("payment {}", self.payments())
-        });
+        if self.find(key).is_none() {
+            self.lock().push(key.to_owned());
+        }
         tokio::task::yield_now().await;
-        number
+        self.find(key)
     }
 
     /// Returns the number of the payment with this key.
     pub(crate) fn find(&self, key: &str) -> Option<String> {
-        let payments = self.payments.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(format!("payment {}", payments.iter().position(|paid| paid == key)? + 1))
+        Some(format!("payment {}", self.lock().iter().position(|paid| paid == key)? + 1))
     }
 
     pub(crate) fn payments(&self) -> usize {
-        self.payments.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-}
-
-#[cfg(test)]
-impl Book {
-    /// Inserts an expense without a payment.
-    pub(crate) fn insert(&self, owner: &str, project: &str, cents: i64) -> Result<()> {
-        let insert = "INSERT INTO expenses (owner, project, cents) VALUES (?1, ?2, ?3)";
-        Connection::open(&self.file)?.execute(insert, (owner, project, cents))?;
-        Ok(())
+        self.lock().len()
     }
 
-    /// Returns the number of expenses.
-    pub(crate) fn count(&self) -> Result<i64> {
-        Ok(Connection::open(&self.file)?.query_row("SELECT count(*) FROM expenses", [], |row| row.get(0))?)
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

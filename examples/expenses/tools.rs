@@ -3,17 +3,11 @@
 use crate::book::{Bank, Book, Expense};
 use antiphon::{
     Form, Result,
-    server::{Ctx, Json, Server, ServerBuilder, State},
+    server::{Ctx, Json, Server, ServerBuilder, State, offers::CallerInfo},
     store::SqliteStore,
     tool,
-    wire::{
-        content::ResourceContents,
-        forms::{FormField, FormSchema},
-    },
+    wire::{content::ResourceContents, forms::FormField, forms::FormSchema},
 };
-
-/// The expenses of one page.
-const PAGE: usize = 5;
 
 /// Returns the server. All instances share the file of the store.
 pub(crate) fn server(store: SqliteStore, book: Book, bank: Bank) -> ServerBuilder {
@@ -32,6 +26,12 @@ pub(crate) fn server(store: SqliteStore, book: Book, bank: Bank) -> ServerBuilde
 
 fn caller(ctx: &Ctx) -> String {
     ctx.principal().and_then(|principal| principal.subject()).unwrap_or("nobody").to_owned()
+}
+
+/// An app sends its name in a header, with each request.
+fn by_app(ctx: &Ctx) -> String {
+    let app = ctx.request().headers().and_then(|headers| headers.get("x-app")?.to_str().ok());
+    app.map_or(String::new(), |app| format!(", by {app}"))
 }
 
 #[derive(serde::Deserialize)]
@@ -55,11 +55,15 @@ async fn file_expense(ctx: &Ctx, book: State<Book>, store: State<SqliteStore>) -
             Ok(tx.last_insert_rowid())
         })
         .await?;
-    Ok(format!("Expense {id}: {cents} cents for {project}."))
+    Ok(format!("Expense {id}: {cents} cents for {project}{}.", by_app(ctx)))
 }
 
-/// Pays an expense, once: also if it is called twice at the same time.
-#[tool(write_ahead, scopes("expenses:pay"), needs(form))]
+fn pays(caller: &CallerInfo) -> bool {
+    caller.has_scope("expenses:pay")
+}
+
+/// Pays an expense, once: also if it is called twice at the same time. Only those who may pay see the tool.
+#[tool(write_ahead, visible_if(pays), needs(form))]
 async fn reimburse(
     ctx: &Ctx,
     book: State<Book>,
@@ -78,7 +82,7 @@ async fn reimburse(
     if !ctx.in_transaction("claim", &*store, move |tx| Ok(tx.execute(claim, [id])? == 1)).await? {
         return Ok(format!("Expense {id} is paid already, or being paid."));
     }
-    let pay = ctx.step("pay", async |step| Ok(bank.pay(step.key()).await));
+    let pay = ctx.step("pay", async |step| bank.pay(step.key()).await.ok_or("the bank pays nothing".into()));
     // After a crash in the step, the bank knows if it has paid.
     let payment: String = pay.reconcile(async |key: String| Ok(bank.find(&key))).await?;
     let number = payment.clone();
@@ -90,15 +94,14 @@ async fn reimburse(
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Page {
     expenses: Vec<Expense>,
-    /// The argument `behind` of the next page.
     next: Option<i64>,
 }
 
 /// Lists your expenses.
 #[tool(read_only)]
 async fn list_expenses(ctx: &Ctx, book: State<Book>, behind: Option<i64>) -> Result<Json<Page>> {
-    let expenses = book.expenses(&caller(ctx), behind.unwrap_or(0), PAGE)?;
-    let next = expenses.last().filter(|_| expenses.len() == PAGE).map(|last| last.id);
+    let expenses = book.expenses(&caller(ctx), behind.unwrap_or(0), 5)?;
+    let next = expenses.last().filter(|_| expenses.len() == 5).map(|last| last.id);
     Ok(Json(Page { expenses, next }))
 }
 

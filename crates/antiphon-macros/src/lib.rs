@@ -144,6 +144,11 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `name = ".."` | the name for clients: 1 to 128 ASCII letters, digits, `_`, `-` and `.`. Default: the function's name |
 /// | `title = ".."` | the label for people |
 /// | `description = ".."` | the description for the model. Default: the doc comment |
+/// | `icon = "https://.."`, `icon = large()` | an icon: its URL, or an expression for an `Icon`. It may be repeated |
+/// | `meta = json!({"com.example/unit": "EUR"})` | the `_meta`: an expression for an object |
+/// | `returns = Found` | the type of the structured result of a `CallToolResult` that is made by hand: the output schema |
+/// | `ui = "ui://app/view.html"` | the view that hosts show beside the result: a resource of the server, without which the server does not build |
+/// | `ui_visibility(app)` | who may call the tool, of `model` and `app`. Default: both |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | hints for clients. Alone or with `= true` the hint is true, with `= false` it is false, and without the attribute it is not sent |
 /// | `version = 3` | the version of the tool, a part of the sealed state. Default: 0 |
 /// | `on_version = "reject"` | the treatment of calls that another version has begun: `"keep"` keeps the recorded entries that are still valid, `"reject"` rejects the call, `"restart"` begins it again. Default: `"keep"` |
@@ -192,6 +197,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// | `min = 1`, `max = 5` | numbers | the minimum and the maximum |
 /// | `min_length = 1`, `max_length = 20` | texts | the minimum and maximum length, in characters |
 /// | `min_items = 1`, `max_items = 3` | lists | the minimum and maximum number of items |
+/// | `flatten` | a struct with named fields | its fields are arguments. It stands alone |
 /// | `header = "Region"` | texts, whole numbers, booleans | the header in which clients repeat the argument over HTTP: `Mcp-Param-Region`. The server rejects a call whose header differs from the argument |
 ///
 /// > Server developers **SHOULD NOT** mark sensitive parameters (passwords, API keys, tokens, PII) with
@@ -203,8 +209,8 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// # Result
 ///
 /// The result is any `antiphon::server::offers::IntoOutcome<CallToolResult>`: `String`, `&'static str`, `()`, `Json<T>`,
-/// content blocks or `CallToolResult`; any of these in `Reply<..>`, to ask by hand, or in `Result<.., E>`, where `E`
-/// converts to `antiphon::Error`. With `Json<T>`, also inside of the others, the tool has the output schema of `T`.
+/// content blocks or `CallToolResult`; a tuple of up to four parts, such as `(Json<T>, ResourceLink)`; any of these in `Reply<..>`, to ask
+/// by hand, or in `Result<.., E>`, where `E` converts to `antiphon::Error`. With `Json<T>`, also inside of the others, the tool has the output schema of `T`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     finish(define::function(define::Kind::Tool, attribute.into(), item.into()))
@@ -235,8 +241,9 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name`, `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
+/// | `name`, `title`, `description`, `icon`, `meta`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
 /// | `#[arg(name = "..", title = "..", description = "..", default = "..")]` | as on an argument of a tool |
+/// | `#[arg(complete = languages)]` | suggests values while the argument is typed: an `async fn(typed: Completing) -> Vec<String>`, which may have a second parameter `db: State<Db>`; or a method, as `complete = self.languages` |
 ///
 /// The type of an argument is `String`, `&str` or `Option<String>`. The result is any `IntoOutcome<GetPromptResult>`: a
 /// `String` (one message of the user), `Vec<PromptMessage>` or `GetPromptResult`, also in `Reply<..>` and
@@ -284,7 +291,11 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// | `"report://{year}/{id}"` | the URI, which must be the first value |
 /// | `name = ".."` | the name for programs. Default: the function's name |
 /// | `mime_type = ".."` | the media type of the contents |
-/// | `title`, `description`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
+/// | `size = 1024` | the size in bytes; not of a template |
+/// | `audience(user, assistant)`, `priority = 0.5`, `last_modified = "2026-11-28T12:00:00Z"` | the annotations |
+/// | `cache = CacheHint::private(MINUTE)` | how long clients may cache what was read: an expression |
+/// | `#[arg(complete = days)]` | suggests values of a variable, as on a prompt |
+/// | `title`, `description`, `icon`, `meta`, `version`, `on_version`, `added`, `rename`, `forget`, `keep_stale`, `lenient_replay`, `single_use`, `write_ahead`, `rerun_after_crash`, `answer_timeout`, `scopes`, `approved_by`, `visible_if`, `listed_as`, `needs` | as on a tool |
 ///
 /// Each variable of the URI is a parameter of the same name:
 ///

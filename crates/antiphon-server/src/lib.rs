@@ -15,6 +15,7 @@
 //! A handler is reached only through `admit`, which opens the state of the request and returns the value that running,
 //! permitting and sealing require. A refusal becomes an error in one place, `refusal`.
 
+pub mod apps;
 mod at_most_once;
 mod call;
 mod define;
@@ -54,6 +55,7 @@ pub use call::{
     Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
     ask::{Ask, InputRequired, Reply},
     by_hand::{ByHand, Unverified},
+    content::IntoContent,
     ctx::{Answer, Ctx},
     handler::{Handler, HandlerOutcome, IntoOutcome, Json, WithState, with_state},
 };

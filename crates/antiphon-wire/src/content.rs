@@ -69,6 +69,24 @@ impl From<&str> for ContentBlock {
     }
 }
 
+macro_rules! blocks {
+    ($($content:ident => $made:expr;)*) => { $(
+        impl From<$content> for ContentBlock {
+            fn from(content: $content) -> Self {
+                $made(content)
+            }
+        }
+    )* };
+}
+
+blocks! {
+    TextContent => Self::Text;
+    ImageContent => Self::Image;
+    AudioContent => Self::Audio;
+    ResourceLink => |link| Self::ResourceLink(Box::new(link));
+    ResourceContents => Self::resource;
+}
+
 impl Serialize for ContentBlock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -83,6 +83,13 @@ impl Icon {
     }
 }
 
+impl From<&str> for Icon {
+    /// Returns the icon at this URI.
+    fn from(src: &str) -> Self {
+        Self::new(src)
+    }
+}
+
 /// The background that an icon is drawn for. Unknown words are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]

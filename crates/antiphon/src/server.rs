@@ -40,8 +40,8 @@ pub mod flow {
 pub mod offers {
     #[doc(inline)]
     pub use antiphon_server::{
-        AnyResource, CallerInfo, Changed, Completions, Handler, HandlerOutcome, IntoCompletions, IntoOutcome,
-        IntoPrompt, IntoResource, IntoTool, ListKind, Offers, With, WithState, with_state,
+        AnyResource, CallerInfo, Changed, Completions, Handler, HandlerOutcome, IntoCompletions, IntoContent,
+        IntoOutcome, IntoPrompt, IntoResource, IntoTool, ListKind, Offers, With, WithState, with_state,
     };
 }
 
@@ -50,6 +50,9 @@ pub mod extensions {
     #[doc(inline)]
     pub use antiphon_server::{Extension, ExtensionCtx};
 }
+
+#[doc(inline)]
+pub use antiphon_server::apps;
 
 /// Receipts: sealed proof of a call's answers and steps.
 pub mod receipts {

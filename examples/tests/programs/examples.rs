@@ -178,7 +178,7 @@ fn expenses_are_paid_for_clients_of_both_revisions() {
         [
             format!("a client of {era}:"),
             "  asked: What have you spent?".to_owned(),
-            format!("  Expense {number}: 300 cents for gemini."),
+            format!("  Expense {number}: 300 cents for gemini, by phone."),
             "  asked: Pay 300 cents to ada?".to_owned(),
             format!("  Paid 300 cents to ada: payment {number}."),
             "  asked: Pay 300 cents to ada?".to_owned(),
@@ -186,11 +186,13 @@ fn expenses_are_paid_for_clients_of_both_revisions() {
             format!("  asked: Apollo 0, Gemini {sum}: send the report?"),
             format!("  Apollo 0, Gemini {sum}: sent"),
             format!("  expenses of ada: {mine}"),
-            "  bob: status 403".to_owned(),
+            "  bob sees 3 of 4 tools".to_owned(),
         ]
     };
     let mut expected = shown("2026-07-28", 1, 300, "1").to_vec();
     expected.extend(shown("2025-11-25", 2, 600, "1 2"));
+    expected.push("audited: 4 lines of reads".to_owned());
+    expected.push(r#"spans: {"request", "step"}"#.to_owned());
     expected.push("payments: 2".to_owned());
     let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     check(env!("CARGO_BIN_EXE_expenses"), &expected);

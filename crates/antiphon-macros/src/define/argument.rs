@@ -8,7 +8,7 @@ use crate::{
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Error, Ident, Result, Type, spanned::Spanned as _};
+use syn::{Attribute, Error, Expr, Ident, Member, Result, Type, spanned::Spanned as _};
 
 /// A parameter whose value comes from the caller.
 pub(super) struct Argument {
@@ -20,6 +20,42 @@ pub(super) struct Argument {
     ty: Type,
     /// The method calls that complete its `Spec`.
     spec_calls: Vec<TokenStream>,
+    /// True if the fields of its type are arguments.
+    pub(super) is_flat: bool,
+    pub(super) completer: Option<Completer>,
+}
+
+/// The function that suggests values of an argument.
+pub(super) enum Completer {
+    /// A path, as `languages` or `Self::languages`.
+    Function(Expr),
+    /// A method of the receiver, as `self.languages`.
+    Method(Ident),
+}
+
+impl Completer {
+    fn read(value: Expr) -> Result<Self> {
+        let fault =
+            |span| Error::new(span, "`complete` is a function, without parentheses: `complete = languages`");
+        match value {
+            Expr::Path(_) | Expr::Closure(_) => Ok(Self::Function(value)),
+            Expr::Field(field) => match (&*field.base, field.member) {
+                (Expr::Path(base), Member::Named(method)) if base.path.is_ident("self") => {
+                    Ok(Self::Method(method))
+                }
+                (base, _) => Err(fault(base.span())),
+            },
+            other => Err(fault(other.span())),
+        }
+    }
+
+    /// Returns the span of a method of the receiver.
+    pub(super) fn of_self(&self) -> Option<Span> {
+        match self {
+            Self::Function(_) => None,
+            Self::Method(method) => Some(method.span()),
+        }
+    }
 }
 
 impl Argument {
@@ -29,8 +65,17 @@ impl Argument {
             attr.parse_args_with(|input: syn::parse::ParseStream<'_>| settings.add(input))?;
         }
         let shape = Shape::of(ty);
+        if settings.has("flatten") {
+            return Self::flat(kind, ident, ty, &mut settings);
+        }
+        if kind == Kind::Tool && settings.has("complete") {
+            let fault =
+                "only arguments of prompts and variables of templates are completed: remove `complete`";
+            return Err(Error::new(ident.span(), fault));
+        }
         let (known, place) = known(kind, shape);
         settings.reject_unknown(known, place)?;
+        let completer = settings.expression("complete", "languages")?.map(Completer::read).transpose()?;
         let name = match settings.text("name")? {
             Some((name, _)) => name,
             None => plain(ident),
@@ -56,7 +101,28 @@ impl Argument {
             }
             spec_calls.push(quote! { .keyword("x-mcp-header", #header) });
         }
-        Ok(Self { name, parameter: plain(ident), span: ident.span(), ty: ty.clone(), spec_calls })
+        let (parameter, span, ty) = (plain(ident), ident.span(), ty.clone());
+        Ok(Self { name, parameter, span, ty, spec_calls, is_flat: false, completer })
+    }
+
+    /// Reads an argument whose fields are arguments.
+    fn flat(kind: Kind, ident: &Ident, ty: &Type, settings: &mut Settings) -> Result<Self> {
+        settings.reject_unknown(&["flatten"], "an argument with `flatten`")?;
+        let span = ident.span();
+        if kind != Kind::Tool {
+            let fault = format!("only a tool has arguments to flatten, and this is {}", kind.with_article());
+            return Err(Error::new(span, fault));
+        }
+        if settings.flag("flatten")? == Some(false) {
+            return Err(Error::new(span, "an argument is not flattened by itself: remove `flatten = false`"));
+        }
+        if Shape::of(ty) != Shape::Unknown || last(ty).is_some_and(|segment| segment.ident == "Option") {
+            let fault = "`flatten` is for a struct with named fields; its own fields may be optional";
+            return Err(Error::new(ty.span(), fault));
+        }
+        let name = plain(ident);
+        let (parameter, spec_calls) = (name.clone(), Vec::new());
+        Ok(Self { name, parameter, span, ty: ty.clone(), spec_calls, is_flat: true, completer: None })
     }
 
     /// Returns the expression of the argument's slot, which this runtime function makes.
@@ -69,8 +135,29 @@ impl Argument {
         };
         // The compiler reports a missing trait at the span of the type.
         let span = Span::mixed_site().located_at(self.ty.span());
+        if self.is_flat {
+            return quote_spanned! { span => ::antiphon::__expanded::flat::<#ty>(#name) };
+        }
         let slot = quote_spanned! { span => ::antiphon::__expanded::#slot::<#ty> };
         quote! { #slot(::antiphon::__expanded::Spec::new(#name) #(#spec_calls)*) }
+    }
+
+    /// Returns the method call that adds its completer to the definition. `states` is in scope, and `this` is the receiver.
+    pub(super) fn completion(&self, user: &str, this: &Ident) -> Option<TokenStream> {
+        let (name, own) = (&self.name, Span::mixed_site());
+        Some(match self.completer.as_ref()? {
+            Completer::Function(function) => {
+                let made = quote_spanned! { function.span() => ::antiphon::__expanded::completer };
+                quote_spanned! { own => .complete(#name, #made(#function, states, #user)?) }
+            }
+            Completer::Method(method) => quote_spanned! { own => .complete(#name, {
+                let service = ::core::clone::Clone::clone(&#this);
+                move |typed| {
+                    let service = ::core::clone::Clone::clone(&service);
+                    async move { ::antiphon::__expanded::completions(service.#method(typed).await) }
+                }
+            }) },
+        })
     }
 
     /// Returns the argument of the function call, from the variable that holds the value.
@@ -86,8 +173,10 @@ impl Argument {
 /// Returns the attributes that an argument may have, and its kind with an article.
 fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
     match (kind, shape) {
-        (Kind::Prompt, _) => (&["name", "title", "description", "default"], "an argument of a prompt"),
-        (Kind::Resource, _) => (&[], "a variable of a resource"),
+        (Kind::Prompt, _) => {
+            (&["name", "title", "description", "default", "complete"], "an argument of a prompt")
+        }
+        (Kind::Resource, _) => (&["complete"], "a variable of a resource"),
         (Kind::Tool, shape) => {
             let known: &[&str] = match shape {
                 Shape::Text => {

@@ -31,15 +31,21 @@ pub(super) fn definition(function: &Function, callee: &TokenStream, this: Option
     let own = Span::mixed_site();
     let call = call(function, callee, this, resolver_code.as_ref());
     let (make, first) = maker(function);
+    let completes = Ident::new("completes", own);
+    let completions = function.arguments().filter_map(|(_, argument)| argument.completion(&user, &completes));
+    let completes =
+        this.map(|this| quote_spanned! { own => let #completes = ::core::clone::Clone::clone(&#this); });
+    let completes = completes.filter(|_| function.has_method_completer());
     quote_spanned! { own => {
         #before
+        #completes
         #(let #states = states.get::<#types>(#user)?;)*
         let outcome = #outcome;
         let made = #make(#first outcome, #slots, move |ctx, #values| {
             #kept
             #call
         })?;
-        ::core::result::Result::Ok((made #setters).into())
+        ::core::result::Result::Ok((made #setters #(#completions)*).into())
     } }
 }
 

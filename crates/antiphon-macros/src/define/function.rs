@@ -1,11 +1,15 @@
 //! The model of a marked function, read from its signature and its attributes.
 
 use super::{
-    argument::Argument, call_settings::call_settings, kind::Kind, settings::Settings, template::Template,
+    argument::{Argument, Completer},
+    call_settings::call_settings,
+    kind::Kind,
+    settings::Settings,
+    shown::shown,
+    template::Template,
 };
 use crate::{
     errors::{Errors, UniqueNames, plain},
-    form::attributes::doc_comment,
     resolver::ResolvedParam,
     signature::{check_ctx, is_str, last, name_behind, read_output, state_of, ungrouped},
 };
@@ -84,7 +88,7 @@ impl Function {
                 FnArg::Typed(typed) => {
                     let Some(param) = errors.note(Param::read(kind, typed)) else { continue };
                     match &param {
-                        Param::Argument(argument) => {
+                        Param::Argument(argument) if !argument.is_flat => {
                             errors.note(seen.add(&argument.name, argument.span));
                         }
                         Param::Ctx if params.iter().any(|param| matches!(param, Param::Ctx)) => {
@@ -101,6 +105,10 @@ impl Function {
         }
         let output = errors.note(read_output(sig));
         // A parameter that could not be read is not a missing parameter.
+        if let Some(span) = params.iter().find_map(Param::self_completer).filter(|_| !takes_self) {
+            let fault = "the completer is a method, and this function takes no `&self`: name a function";
+            errors.note::<()>(Err(Error::new(span, fault)));
+        }
         let all_read = params.len() + usize::from(takes_self) == sig.inputs.len();
         if let Some(template) = given.as_ref().and_then(|given| given.template.as_ref()).filter(|_| all_read)
         {
@@ -131,6 +139,11 @@ impl Function {
             Param::Argument(argument) => Some((Self::variable(place), argument)),
             _ => None,
         })
+    }
+
+    /// Returns `true` if a completer is a method of the receiver.
+    pub(super) fn has_method_completer(&self) -> bool {
+        self.params.iter().any(|param| param.self_completer().is_some())
     }
 
     /// Returns the states, each with its variable.
@@ -236,6 +249,14 @@ fn check_variables(template: &Template, params: &[Param]) -> Result<()> {
 }
 
 impl Param {
+    /// Returns the span of a completer that is a method of `self`.
+    fn self_completer(&self) -> Option<Span> {
+        match self {
+            Self::Argument(argument) => argument.completer.as_ref().and_then(Completer::of_self),
+            _ => None,
+        }
+    }
+
     fn read(kind: Kind, typed: &mut PatType) -> Result<Self> {
         let attrs = std::mem::take(&mut typed.attrs);
         let is_ours =
@@ -341,18 +362,7 @@ impl Given {
                 ),
             ));
         }
-        let mut setters = TokenStream::new();
-        if let Some((title, _)) = settings.text("title")? {
-            setters.extend(quote! { .title(#title) });
-        }
-        let description = settings.text("description")?.map(|(text, _)| text);
-        if let Some(description) = description.or_else(|| doc_comment(attrs)) {
-            setters.extend(quote! { .description(#description) });
-        }
-        if let Some((mime_type, _)) = settings.text("mime_type")? {
-            setters.extend(quote! { .mime_type(#mime_type) });
-        }
-        setters.extend(annotations(&mut settings)?);
+        let mut setters = shown(kind, &mut settings, template.as_ref(), attrs)?;
         setters.extend(call_settings(&mut settings)?);
         let additional = if kind == Kind::Tool { additional(&mut settings)? } else { TokenStream::new() };
         Ok(Self { name, name_span, template, setters, additional })
@@ -383,28 +393,4 @@ fn read_uri(input: ParseStream<'_>) -> Result<Template> {
         input.parse::<Token![,]>()?;
     }
     Template::read(uri)
-}
-
-/// Returns the method call for the tool's annotations.
-fn annotations(settings: &mut Settings) -> Result<TokenStream> {
-    let mut hints = TokenStream::new();
-    for (key, hint) in [
-        ("read_only", "read_only_hint"),
-        ("destructive", "destructive_hint"),
-        ("idempotent", "idempotent_hint"),
-        ("open_world", "open_world_hint"),
-    ] {
-        if let Some(yes) = settings.flag(key)? {
-            let hint = format_ident!("{hint}");
-            hints.extend(quote! { hints.#hint = ::core::option::Option::Some(#yes); });
-        }
-    }
-    if hints.is_empty() {
-        return Ok(hints);
-    }
-    Ok(quote! { .annotations({
-        let mut hints = <::antiphon::__expanded::ToolAnnotations as ::core::default::Default>::default();
-        #hints
-        hints
-    }) })
 }

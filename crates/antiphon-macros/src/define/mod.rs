@@ -1,7 +1,7 @@
 //! `#[tool]`, `#[prompt]` and `#[resource]` on functions, and `#[server]` on impls whose methods have these marks.
 //!
-//! `function` reads a signature into a model. It uses `settings` (the content of an attribute), `call_settings`
-//! (questions and versions), `argument` (`#[arg(..)]`), `kind`, and `template` (the URI of a resource). `expand` writes the definition.
+//! `function` reads a signature into a model. It uses `settings` (the content of an attribute), `shown` (what lists
+//! show), `call_settings` (questions and versions), `argument` (`#[arg(..)]`), `kind`, and `template` (the URI of a resource). `expand` writes the definition.
 //! `service` puts the definition beside a function, or into an impl, and writes a replacement
 //! if there is an error.
 
@@ -12,6 +12,7 @@ mod function;
 mod kind;
 mod service;
 mod settings;
+mod shown;
 mod template;
 
 pub(crate) use kind::Kind;

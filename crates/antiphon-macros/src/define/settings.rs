@@ -3,7 +3,7 @@
 use crate::form::attributes::{Given, Value};
 use proc_macro2::Span;
 use syn::{
-    Error, Ident, LitBool, LitStr, Result, Token,
+    Error, Expr, Ident, LitBool, LitStr, Result, Token, Type,
     ext::IdentExt as _,
     parenthesized,
     parse::{Parse, ParseStream},
@@ -26,19 +26,37 @@ enum SettingValue {
     Words(Vec<Ident>),
     /// Texts in parentheses, such as `forget("create")`.
     Names(Vec<LitStr>),
+    /// An expression, such as `meta = json!({..})`.
+    Expression(Expr),
+    /// A type, such as `returns = Found`.
+    Type(Type),
 }
+
+/// The settings whose value is an expression.
+const EXPRESSIONS: [&str; 4] = ["icon", "meta", "cache", "complete"];
 
 /// The settings whose value is a function, each with an example.
 pub(super) const FUNCTIONS: [(&str, &str); 3] =
     [("approved_by", "is_manager"), ("visible_if", "is_admin"), ("listed_as", "translated")];
 
+/// The settings with words in parentheses, each with an example.
+const WORDS: [(&str, &str); 3] =
+    [("needs", "form, url"), ("audience", "user, assistant"), ("ui_visibility", "model, app")];
+
 /// The settings that may be repeated.
-const REPEATED: [&str; 4] = ["added", "rename", "forget", "keep_stale"];
+const REPEATED: [&str; 5] = ["added", "rename", "forget", "keep_stale", "icon"];
 
 impl Parse for Setting {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let key = input.call(Ident::parse_any)?;
+        let word = key.unraw().to_string();
         let value = if input.parse::<Option<Token![=]>>()?.is_some() {
+            if EXPRESSIONS.contains(&&*word) {
+                return Ok(Self { key, value: SettingValue::Expression(input.parse()?) });
+            }
+            if word == "returns" {
+                return Ok(Self { key, value: SettingValue::Type(input.parse()?) });
+            }
             if input.peek(Ident) && !input.peek(LitBool) {
                 let word: Ident = input.parse()?;
                 return Err(Error::new(
@@ -156,7 +174,7 @@ impl Settings {
             SettingValue::Given(Given { span, .. }) => {
                 Err(Error::new(span, format!("`{key}` must be true or false: `{key}`, or `{key} = false`")))
             }
-            SettingValue::Words(_) | SettingValue::Names(_) => Err(Error::new(
+            _ => Err(Error::new(
                 setting.key.span(),
                 format!("`{key}` takes no list: write `{key}`, or `{key} = false`"),
             )),
@@ -169,9 +187,31 @@ impl Settings {
             None => Ok(Vec::new()),
             Some(Setting { value: SettingValue::Words(words), .. }) if !words.is_empty() => Ok(words),
             Some(Setting { key: at, .. }) => {
-                let function = FUNCTIONS.iter().find(|(name, _)| *name == key);
-                let example = function.map_or("form, url", |(_, example)| example);
+                let known = FUNCTIONS.iter().chain(&WORDS).find(|(name, _)| *name == key);
+                let example = known.map_or("..", |(_, example)| example);
                 Err(Error::new(at.span(), format!("`{key}` needs a list: `{key}({example})`")))
+            }
+        }
+    }
+
+    /// Removes a setting with an expression.
+    pub(super) fn expression(&mut self, key: &str, example: &str) -> Result<Option<Expr>> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Setting { value: SettingValue::Expression(value), .. }) => Ok(Some(value)),
+            Some(Setting { key: at, .. }) => {
+                Err(Error::new(at.span(), format!("`{key}` needs a value: `{key} = {example}`")))
+            }
+        }
+    }
+
+    /// Removes a setting with a type.
+    pub(super) fn type_of(&mut self, key: &str, example: &str) -> Result<Option<Type>> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Setting { value: SettingValue::Type(value), .. }) => Ok(Some(value)),
+            Some(Setting { key: at, .. }) => {
+                Err(Error::new(at.span(), format!("`{key}` needs a type: `{key} = {example}`")))
             }
         }
     }

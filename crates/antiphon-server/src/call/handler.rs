@@ -8,7 +8,8 @@ use crate::{
     errors::{Error, awaited::AskError},
 };
 use antiphon_wire::{
-    CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
+    AudioContent, CallToolResult, ContentBlock, GetPromptResult, ImageContent, PromptMessage,
+    ReadResourceResult, ResourceContents, ResourceLink,
 };
 use schemars::JsonSchema as HasSchema;
 use serde::Serialize;
@@ -181,13 +182,14 @@ impl<T> HandlerOutcome<T> {
 
 /// A return type of a handler that becomes a `T` on the wire.
 ///
-/// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`. For prompts
+/// For tools (`T = CallToolResult`): `String`, `&str`, `()`, [`Json`], content blocks, `CallToolResult`, and tuples of up to four parts, of
+/// which the first may be a [`Json`]: `(Json<Found>, ResourceLink)`; see [`IntoContent`](crate::IntoContent). For prompts
 /// (`GetPromptResult`): `String` (one message of the user), a list of messages, `GetPromptResult`. For resources
 /// (`ReadResourceResult`): `ResourceContents`, a list of them, `ReadResourceResult`. Around each: [`Reply`], which may
 /// also ask, and `Result` with any error that converts to [`Error`].
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}` here",
-    note = "a tool returns String, Json<T>, Vec<ContentBlock> or CallToolResult; a prompt String, Vec<PromptMessage> or GetPromptResult; a resource ResourceContents, Vec<ResourceContents> or ReadResourceResult",
+    note = "a tool returns String, Json<T>, Vec<ContentBlock>, CallToolResult or a tuple such as (Json<T>, ResourceLink); a prompt String, Vec<PromptMessage> or GetPromptResult; a resource ResourceContents, Vec<ResourceContents> or ReadResourceResult",
     note = "each may stand inside Reply<..> (to ask) and Result<.., E> (to fail)"
 )]
 pub trait IntoOutcome<T> {
@@ -289,6 +291,9 @@ complete! { CallToolResult:
     (), nothing => { let () = nothing; CallToolResult::new(Vec::new()) };
     ContentBlock, block => CallToolResult::new(vec![block]);
     Vec<ContentBlock>, blocks => CallToolResult::new(blocks);
+    ImageContent, image => CallToolResult::new(vec![image.into()]);
+    AudioContent, audio => CallToolResult::new(vec![audio.into()]);
+    ResourceLink, link => CallToolResult::new(vec![link.into()]);
 }
 
 complete! { GetPromptResult:

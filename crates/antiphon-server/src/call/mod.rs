@@ -16,6 +16,7 @@
 pub(crate) mod ask;
 mod awaits;
 pub(crate) mod by_hand;
+pub(crate) mod content;
 pub(crate) mod ctx;
 pub(crate) mod drive;
 pub(crate) mod emit;

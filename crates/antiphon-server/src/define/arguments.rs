@@ -6,7 +6,8 @@ use serde::{
     de::{DeserializeOwned, Deserializer, Error as _, Visitor, value::Error as PlainError},
     forward_to_deserialize_any,
 };
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
+use std::collections::HashMap;
 
 /// A type for an argument.
 #[diagnostic::on_unimplemented(
@@ -135,10 +136,7 @@ impl<T> Slot<T> {
     /// If the text does not fit the type; the error names the argument.
     pub(crate) fn read(&self, text: &str) -> Result<T, String> {
         (self.read)(text).map_err(|fault| {
-            let fault = fault.to_string();
-            // The position in the argument's text is removed, because the caller does not see this text alone.
-            let fault = fault.rsplit_once(" at line ").map_or(&*fault, |(fault, _)| fault);
-            format!("argument `{}`: {fault}", self.spec.name)
+            format!("argument `{}`: {}", self.spec.name, without_position(&fault.to_string()))
         })
     }
 
@@ -177,6 +175,41 @@ pub fn query_variable<T: QueryVariable>(spec: Spec) -> Slot<T> {
 /// Returns the slot of a variable with `*` of a template.
 pub fn list_variable<T: ListVariable>(spec: Spec) -> Slot<T> {
     Slot::new(spec)
+}
+
+/// One parameter whose fields are arguments.
+pub struct Flat<T> {
+    pub(crate) parameter: &'static str,
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+    /// The names of the fields.
+    pub(crate) names: Vec<String>,
+    read: fn(&str) -> serde_json::Result<T>,
+}
+
+impl<T> Flat<T> {
+    /// Decodes the fields that a call has. `found` has one place for each name, and may be shorter.
+    ///
+    /// # Errors
+    /// Names a field that is missing or does not fit.
+    pub(crate) fn read(&self, found: &[Option<&RawValue>]) -> Result<T, String> {
+        let fields: HashMap<&str, &RawValue> =
+            self.names.iter().zip(found).filter_map(|(name, text)| Some((name.as_str(), (*text)?))).collect();
+        let text = serde_json::to_string(&fields).map_err(|fault| fault.to_string())?;
+        (self.read)(&text).map_err(|fault| without_position(&fault.to_string()).to_owned())
+    }
+}
+
+/// Returns the slots of the fields of a struct.
+pub fn flat<T: Argument>(parameter: &'static str) -> Flat<T> {
+    let schema = T::json_schema(&mut SchemaGenerator::default());
+    let names = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let names = names.map(|(name, _)| name.clone()).collect();
+    Flat { parameter, schema: T::json_schema, names, read: decode::<T> }
+}
+
+/// Returns the text of an error without the position in the argument's text, because the caller does not see this text alone.
+fn without_position(fault: &str) -> &str {
+    fault.rsplit_once(" at line ").map_or(fault, |(fault, _)| fault)
 }
 
 /// A missing value: it decodes to `None` for an `Option`, and to an error for other types. This also makes aliases of

@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{fmt, marker::PhantomData};
 
-/// A function marked `#[tool]`, `#[prompt]` or `#[resource(..)]`, whose definition can be completed with what no attribute has:
+/// A function marked `#[tool]`, `#[prompt]` or `#[resource(..)]`, whose definition can be completed by hand, also with what no attribute has:
 ///
 /// ```
 /// use antiphon::{server::{Server, offers::With}, tool, wire::{Icon, Meta}};

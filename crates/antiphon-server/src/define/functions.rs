@@ -9,7 +9,7 @@ use crate::{
     },
     define::{
         AnyResource, DefinePrompt, DefineResource, DefineTool, States,
-        list::{Additional, List, Schemas, decode},
+        list::{Additional, Described, List, Schemas, decode},
     },
     errors::{BuildError, Error},
     in_place,
@@ -123,14 +123,18 @@ pub fn prompt<R, L: List>(
 ) -> Result<Prompt, BuildError> {
     let mut advertised = Vec::new();
     arguments.each(&format!("the prompt `{name}`"), &mut |described| {
-        let spec = described.spec;
-        let mut argument = match described.required {
+        let Described::One { spec, required, .. } = described else {
+            // `#[prompt]` refuses `flatten`.
+            return Err(BuildError(format!("the prompt `{name}` has an argument that is flattened")));
+        };
+        let mut argument = match required {
             true => PromptArgument::required(spec.name),
             false => PromptArgument::optional(spec.name),
         };
         argument.title = spec.title.map(str::to_owned);
         argument.description = spec.description.map(str::to_owned);
         advertised.push(argument);
+        Ok(())
     })?;
     let run = move |ctx: Ctx, text: &str| Ok(handler(ctx, decode(&arguments, text)?).0);
     Ok(Prompt::from_parts(name, advertised, Box::new(run)))

@@ -1,7 +1,7 @@
 //! All arguments of one function: a list of types, `(A, (B, ()))`, and its input schema.
 
 use crate::{
-    define::arguments::{Slot, Spec},
+    define::arguments::{Flat, Slot, Spec},
     errors::BuildError,
     offer::check::advertised,
 };
@@ -14,12 +14,28 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
 
-/// The description of one argument, for the schema of its function.
-pub struct Described<'a> {
-    pub(crate) spec: &'a Spec,
-    pub(crate) required: bool,
-    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+/// The description of one parameter, for the schema of its function.
+pub enum Described<'a> {
+    /// One argument.
+    One {
+        /// The description.
+        spec: &'a Spec,
+        /// True if the argument must be there.
+        required: bool,
+        /// Makes the schema.
+        schema: fn(&mut SchemaGenerator) -> Schema,
+    },
+    /// The fields of a struct, each of which is an argument.
+    Fields {
+        /// The name of the parameter.
+        parameter: &'static str,
+        /// Makes the schema of the struct.
+        schema: fn(&mut SchemaGenerator) -> Schema,
+    },
 }
+
+/// Receives the description of each parameter.
+pub(crate) type Describe<'d> = dyn FnMut(Described<'_>) -> Result<(), BuildError> + 'd;
 
 /// The arguments of one function.
 pub trait List: Send + Sync + 'static {
@@ -32,8 +48,8 @@ pub trait List: Send + Sync + 'static {
     /// `provision`").
     ///
     /// # Errors
-    /// If a default does not fit its type.
-    fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError>;
+    /// If a default does not fit its type, or `describe` fails.
+    fn each(&self, user: &str, describe: &mut Describe<'_>) -> Result<(), BuildError>;
     /// Returns the slot for the text of the argument with this name.
     fn place<'f, 't>(
         &self,
@@ -51,7 +67,7 @@ impl List for () {
     type Values = ();
     type Found<'t> = ();
 
-    fn each(&self, _: &str, _: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
+    fn each(&self, _: &str, _: &mut Describe<'_>) -> Result<(), BuildError> {
         Ok(())
     }
 
@@ -68,7 +84,7 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
     type Values = (T, L::Values);
     type Found<'t> = (Option<&'t RawValue>, L::Found<'t>);
 
-    fn each(&self, user: &str, describe: &mut dyn FnMut(Described<'_>)) -> Result<(), BuildError> {
+    fn each(&self, user: &str, describe: &mut Describe<'_>) -> Result<(), BuildError> {
         let (Slot { spec, schema, .. }, rest) = self;
         let absent = self.0.absent().map_err(|fault| {
             BuildError(format!(
@@ -76,7 +92,7 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
                 spec.name
             ))
         })?;
-        describe(Described { spec, required: absent.is_none(), schema: *schema });
+        describe(Described::One { spec, required: absent.is_none(), schema: *schema })?;
         rest.each(user, describe)
     }
 
@@ -98,6 +114,36 @@ impl<T: 'static, L: List> List for (Slot<T>, L) {
             })?,
         };
         Ok((value, self.1.values(rest)?))
+    }
+}
+
+impl<T: 'static, L: List> List for (Flat<T>, L) {
+    type Values = (T, L::Values);
+    /// One place for each field, as soon as one of them is there.
+    type Found<'t> = (Vec<Option<&'t RawValue>>, L::Found<'t>);
+
+    fn each(&self, user: &str, describe: &mut Describe<'_>) -> Result<(), BuildError> {
+        let (Flat { parameter, schema, .. }, rest) = self;
+        describe(Described::Fields { parameter, schema: *schema })?;
+        rest.each(user, describe)
+    }
+
+    fn place<'f, 't>(
+        &self,
+        name: &str,
+        found: &'f mut Self::Found<'t>,
+    ) -> Option<&'f mut Option<&'t RawValue>> {
+        match self.0.names.iter().position(|field| field == name) {
+            Some(field) => {
+                found.0.resize(self.0.names.len(), None);
+                found.0.get_mut(field)
+            }
+            None => self.1.place(name, &mut found.1),
+        }
+    }
+
+    fn values(&self, (fields, rest): &Self::Found<'_>) -> Result<Self::Values, String> {
+        Ok((self.0.read(fields)?, self.1.values(rest)?))
     }
 }
 
@@ -185,31 +231,18 @@ pub(crate) struct Schemas {
 
 impl Schemas {
     /// # Errors
-    /// If a default does not fit its type.
+    /// If a default does not fit its type, if two arguments have one name, or if a flattened type is not a struct.
     pub(crate) fn of(arguments: &impl List, user: &str, additional: Additional) -> Result<Self, BuildError> {
-        let mut generator = SchemaGenerator::default();
-        let (mut names, mut properties, mut required) = (Vec::new(), Map::new(), Vec::new());
-        arguments.each(user, &mut |described| {
-            let Spec { name, title, description, default, keywords } = described.spec;
-            let mut property = (described.schema)(&mut generator);
-            let advertised = [("title", title), ("description", description)];
-            for (keyword, text) in advertised {
-                if let Some(text) = text {
-                    property.insert(keyword.to_owned(), Value::from(*text));
-                }
+        let (mut generator, mut members) = (SchemaGenerator::default(), Members::default());
+        arguments.each(user, &mut |described| match described {
+            Described::One { spec, required, schema } => {
+                members.add(user, spec.name, property(spec, schema(&mut generator)), required)
             }
-            if let Some(default) = default {
-                property.insert("default".to_owned(), default.clone());
-            }
-            for (keyword, value) in keywords {
-                property.insert((*keyword).to_owned(), value.clone());
-            }
-            names.push(*name);
-            properties.insert((*name).to_owned(), property.to_value());
-            if described.required {
-                required.push(*name);
+            Described::Fields { parameter, schema } => {
+                members.flatten(user, parameter, schema(&mut generator).to_value())
             }
         })?;
+        let Members { names, properties, required } = members;
         let mut checked = serde_json::json!({"type": "object", "properties": properties});
         if let Some(dialect) = &generator.settings().meta_schema {
             checked["$schema"] = Value::from(&**dialect);
@@ -232,15 +265,85 @@ impl Schemas {
     }
 }
 
+/// Returns the schema of one argument.
+fn property(spec: &Spec, mut property: Schema) -> Value {
+    let Spec { title, description, default, keywords, .. } = spec;
+    for (keyword, text) in [("title", title), ("description", description)] {
+        if let Some(text) = text {
+            property.insert(keyword.to_owned(), Value::from(*text));
+        }
+    }
+    if let Some(default) = default {
+        property.insert("default".to_owned(), default.clone());
+    }
+    for (keyword, value) in keywords {
+        property.insert((*keyword).to_owned(), value.clone());
+    }
+    property.to_value()
+}
+
+/// The arguments of an input schema.
+#[derive(Default)]
+struct Members {
+    /// The names in the order of the signature.
+    names: Vec<String>,
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+/// The keywords of a struct that can be flattened, besides those that describe it.
+const STRUCT: [&str; 4] = ["type", "properties", "required", "additionalProperties"];
+
+impl Members {
+    fn add(&mut self, user: &str, name: &str, property: Value, required: bool) -> Result<(), BuildError> {
+        if self.properties.insert(name.to_owned(), property).is_some() {
+            return Err(BuildError(format!("{user} has two arguments named `{name}`: rename one")));
+        }
+        self.names.push(name.to_owned());
+        if required {
+            self.required.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Adds the fields of a struct.
+    fn flatten(&mut self, user: &str, parameter: &str, mut schema: Value) -> Result<(), BuildError> {
+        let unfit = schema.as_object().and_then(|members| {
+            let describes = ["$schema", "title", "description", "default", "examples", "deprecated"];
+            let mut keywords = members.iter();
+            keywords.find_map(|(keyword, value)| {
+                let is_closed = keyword != "additionalProperties" || *value == Value::Bool(false);
+                let is_known = STRUCT.contains(&&**keyword) || describes.contains(&&**keyword);
+                (!is_known || !is_closed).then(|| keyword.clone())
+            })
+        });
+        if unfit.is_some() || schema.get("type").and_then(Value::as_str) != Some("object") {
+            let has = unfit.map(|keyword| format!(" (its schema has `{keyword}`)")).unwrap_or_default();
+            return Err(BuildError(format!(
+                "the argument `{parameter}` of {user} cannot be flattened: its type is not a struct with named fields{has}"
+            )));
+        }
+        let required = schema["required"].take();
+        let is_required =
+            |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
+        if let Value::Object(properties) = schema["properties"].take() {
+            for (name, property) in properties {
+                self.add(user, &name, property, is_required(&name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A schema whose properties are written in this order.
 struct InOrder<'a> {
     schema: &'a Value,
-    names: &'a [&'static str],
+    names: &'a [String],
 }
 
 impl Serialize for InOrder<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Properties<'a>(&'a Value, &'a [&'static str]);
+        struct Properties<'a>(&'a Value, &'a [String]);
         impl Serialize for Properties<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_map(self.1.iter().map(|name| (name, &self.0[name])))

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod changed;
+mod completer;
 mod functions;
 mod list;
 
@@ -33,7 +34,8 @@ use std::{
 pub(crate) mod expanded {
     pub use super::{
         AnyResource, DefinePrompt, DefineResource, DefineTool, Offered, Service, States,
-        arguments::{Spec, argument, list_variable, query_variable, text, variable},
+        arguments::{Spec, argument, flat, list_variable, query_variable, text, variable},
+        completer::{completer, completions},
         functions::{
             Outcome, PromptFuture, ResourceFuture, ToolFuture, boxed, outcome, prompt, resource, run,
             run_resolved, tagged, template, tool,
@@ -41,8 +43,13 @@ pub(crate) mod expanded {
         list::Additional,
     };
     pub use crate::errors::BuildError;
-    pub use antiphon_wire::{AskSupport, ToolAnnotations};
-    pub use serde_json::Value;
+    pub use antiphon_wire::{Annotations, AskSupport, Role, ToolAnnotations};
+    pub use serde_json::{Number, Value};
+
+    /// Returns the importance of an item.
+    pub fn priority(priority: f64) -> Option<Number> {
+        Number::from_f64(priority)
+    }
 }
 
 /// A resource, or a template of some.

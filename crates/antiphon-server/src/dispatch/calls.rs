@@ -142,7 +142,7 @@ pub(super) async fn call_tool(lookup: Lookup<'_>) -> Result<UnsentReply<CallTool
     let registered = lookup.tool(name).await?;
     let registered = registered.ok_or_else(|| Refusal::params(format!("Unknown tool: {name}")))?;
     if registered.is_hidden_from_some() {
-        check_hidden_params(&registered.param_headers, request.params.arguments, request, caller)?;
+        check_hidden_params(&registered.checks.param_headers, request.params.arguments, request, caller)?;
     }
     let (registered, tool) = (&*registered, &registered.tool);
     let leg = LegRequest {
@@ -160,7 +160,7 @@ pub(super) async fn call_tool(lookup: Lookup<'_>) -> Result<UnsentReply<CallTool
             return Err(Refusal::params("params.arguments must be an object"));
         }
         // > Tool Execution Errors [...] Input validation errors
-        if let Some(faults) = registered.input.faults(arguments) {
+        if let Some(faults) = registered.checks.input.faults(arguments) {
             return Ok(Checked::Complete(bad_arguments(name, &faults)));
         }
         Ok(if task::required(server, admitted)? { Checked::Task } else { Checked::Run })
@@ -183,7 +183,7 @@ fn tool_result(
         CallEnd::Failed(None) => return failed(name),
         CallEnd::NotFound => return CallToolResult::error(Error::resource_not_found().to_string()),
     };
-    let faults = registered.output.as_ref().and_then(|schema| schema.faults(&result));
+    let faults = registered.checks.output.as_ref().and_then(|schema| schema.faults(&result));
     let Some(faults) = faults else { return result };
     tracing::error!(tool = ?escaped(name), faults = ?escaped(&faults).limit(CAUSE), "a result does not fit the output schema of its tool");
     if !server.show_errors {

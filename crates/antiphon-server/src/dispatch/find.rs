@@ -3,11 +3,12 @@
 
 use crate::{
     call::in_flight::ConcurrencyPermit,
+    dispatch::observe,
     errors::{BuildError, Error, refusal::Refusal, refusal_log::log_refusal},
     identity::{Caller, caller_info::CallerInfo},
     in_place::rare,
     offer::{
-        given::{AnyOffers, FindFuture, GivenItem, entry_of},
+        given::{AnyOffers, FindFuture, GivenItem, GivenOffers, entry_of},
         list::{Entry, List, ListItem},
         offers::{ListAccess, Offers, RegisteredTool},
         prompt::Prompt,
@@ -186,6 +187,9 @@ impl<'a> Lookup<'a> {
         let raw = self.awaited(&info, find(given, key, &info)).await?;
         let entry = raw.and_then(|raw| self.checked(raw));
         let entry = entry.filter(|entry: &Entry<T>| entry.key() == key && entry.is_visible_to(&info));
+        if entry.is_some() {
+            observe::note_found(&self.request.method, key);
+        }
         Ok(entry.and_then(Entry::into_item).map(found))
     }
 
@@ -234,7 +238,8 @@ impl<'a> Lookup<'a> {
 
     /// Checks an item; one that could not be registered is dropped, with a warning.
     fn checked<T: GivenItem>(self, raw: T::Raw) -> Option<Entry<T>> {
-        entry_of(raw, self.server.claims.is_some()).inspect_err(|fault| self.log_dropped(fault)).ok()
+        let GivenOffers(_, known) = self.offers.given.as_ref()?;
+        entry_of(raw, known, self.server.claims.is_some()).inspect_err(|fault| self.log_dropped(fault)).ok()
     }
 
     fn log_dropped(self, fault: &BuildError) {

@@ -7,6 +7,7 @@ use crate::{
     errors::refusal::Refusal,
     identity::Caller,
     metrics::CallOutcome,
+    offer::offers::Offers,
     reply::HasMeta,
     request::{admit::Admitted, carrier, peek::trace_of, receive::Request},
     runtime::Runtime,
@@ -16,41 +17,94 @@ use antiphon_seal::Principal;
 use antiphon_store::BlobDigest;
 use antiphon_wire::{StringMember, escaped, method};
 use std::{sync::atomic::Ordering, time::Instant};
-use tracing::{Level, Span, enabled, field::Empty};
+use tracing::{
+    Level, Span, enabled,
+    field::{Empty, display},
+};
 
 /// The maximum number of characters of a target in a span.
 const TARGET: usize = 200;
 
+/// The value of a name that is not one of the server's: a client can invent names, and each would be a series of its own.
+const OTHER: &str = "_OTHER";
+
+/// The names of a request in its span.
+struct Names {
+    method: String,
+    /// The name of the tool or prompt, if the server has it now. One that is found at run time has its name [later](note_found).
+    target: Option<String>,
+    /// The URI of a resource.
+    uri: Option<String>,
+}
+
+impl Names {
+    fn of(offers: &Offers, request: &Request<'_>) -> Self {
+        let method = &*request.method;
+        let is_known = method::CORE.contains(&method)
+            || method::TASKS.contains(&method)
+            || offers.profile.extensions.method(method).is_some();
+        let text = request.target().and_then(StringMember::text);
+        let is_offered = |name: &&str| match method {
+            method::TOOLS_CALL => offers.lists.tools.has(name),
+            method::PROMPTS_GET => offers.lists.prompts.has(name),
+            _ => false,
+        };
+        let shown = |text: &str| escaped(text).limit(TARGET).to_string();
+        Self {
+            method: if is_known { method.to_owned() } else { OTHER.to_owned() },
+            target: text.filter(is_offered).map(shown),
+            uri: text.filter(|_| method == method::RESOURCES_READ).map(shown),
+        }
+    }
+
+    /// Returns the name of the span. A URI or the id of a task would give it too many names.
+    fn span(&self) -> String {
+        match &self.target {
+            Some(target) => format!("{} {target}", self.method),
+            None => self.method.clone(),
+        }
+    }
+}
+
+/// Notes the name of a tool or prompt that was found at run time in the span of its request.
+pub(super) fn note_found(method: &str, name: &str) {
+    let span = Span::current();
+    if span.is_disabled() {
+        return;
+    }
+    let field = match method {
+        method::TOOLS_CALL => "gen_ai.tool.name",
+        method::PROMPTS_GET => "gen_ai.prompt.name",
+        _ => return,
+    };
+    let name = escaped(name).limit(TARGET).to_string();
+    span.record(field, display(&name));
+    span.record("otel.name", format!("{method} {name}"));
+}
+
 /// Returns the span of a request.
-pub(crate) fn span(server: &Runtime, request: &Request<'_>, caller: &Caller<'_>) -> Span {
+pub(crate) fn span(server: &Runtime, offers: &Offers, request: &Request<'_>, caller: &Caller<'_>) -> Span {
     // Nothing is computed for nobody.
     if !enabled!(Level::INFO) {
         return Span::none();
     }
-    let target = request.target().and_then(StringMember::text).map(|text| escaped(text).limit(TARGET));
-    let method = escaped(&request.method).limit(TARGET);
-    // A URI or the id of a task would give the span too many names.
-    let is_named = matches!(&*request.method, method::TOOLS_CALL | method::PROMPTS_GET);
-    let name = match target.as_ref().filter(|_| is_named) {
-        Some(target) => format!("{method} {target}"),
-        None => method.to_string(),
-    };
-    let of = |wanted| target.as_ref().filter(|_| request.method == wanted).map(tracing::field::display);
+    let names = Names::of(offers, request);
+    let of = |wanted| names.target.as_ref().filter(|_| request.method == wanted).map(display);
     let trace = TraceContext::of(request.params.meta);
     let is_http = caller.headers.is_some();
     let session = carrier::session_id(request, caller);
     let is_leg_of_task = carrier::is_a_task(caller);
     let span = tracing::info_span!(
         "request",
-        otel.name = name,
+        otel.name = names.span(),
         otel.kind = "server",
-        mcp.method.name = %method,
+        mcp.method.name = %escaped(&names.method),
         mcp.protocol.version = %escaped(&request.version),
         jsonrpc.request.id = (!request.is_notification).then(|| display(escaped(&request.id))),
         gen_ai.operation.name = (request.method == method::TOOLS_CALL).then_some("execute_tool"),
         gen_ai.tool.name = of(method::TOOLS_CALL),
         gen_ai.prompt.name = of(method::PROMPTS_GET),
-        mcp.resource.uri = of(method::RESOURCES_READ),
+        mcp.resource.uri = names.uri.as_ref().map(display),
         mcp.session.id = session.map(short_digest),
         network.transport = (!is_leg_of_task).then_some(if is_http { "tcp" } else { "pipe" }),
         network.protocol.name = is_http.then_some("http"),
@@ -119,7 +173,7 @@ pub(super) fn log_end<T: HasMeta>(
         outcome = outcome.name(),
         reason,
         legs = leg,
-        call = call.map(tracing::field::display),
+        call = call.map(display),
         milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
         principal = admitted.principal().map(digest),
         "a call ended"

@@ -174,6 +174,13 @@ impl Extension {
     }
 }
 
+impl Extension {
+    /// Returns the id, as it was given.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 /// Returns a result as an object.
 fn object(result: &impl Serialize) -> Result<Map<String, Value>, Error> {
     match serde_json::to_value(result)? {

@@ -45,6 +45,11 @@ impl CallerInfo {
         }
     }
 
+    /// Returns the same caller with the values that layers have added until now.
+    pub(crate) fn with_extensions(&self, extensions: &Extensions) -> Self {
+        Self { extensions: extensions.clone(), ..self.clone() }
+    }
+
     /// Returns the authenticated caller; `None` without authentication.
     pub fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()

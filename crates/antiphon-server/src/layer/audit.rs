@@ -10,13 +10,10 @@ use sha2::{Digest as _, Sha256};
 use std::{
     fmt,
     io::{self, Write},
-    thread,
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    oneshot,
-};
+use tokio::sync::{Mutex, Semaphore};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -38,112 +35,77 @@ use tower_service::Service;
 /// Each line has the hash of the one before it in `previous`, and its own in `hash`: the SHA-256 of the line without that member. A line that is changed
 /// or removed later shows, unless the end of the log is removed as well.
 ///
-/// A thread of the log writes the lines, in their order; at most 1,024 of them wait for it. A leg runs once its first line is written: if
-/// the line cannot be written, the leg is refused, and if too many lines wait, it is refused as busy. The second line is written behind the
-/// reply. It waits for its place, but what the handler did is not taken back if the line cannot be written: an error is logged. A leg without a
-/// second line was cancelled, or its process died.
+/// Lines are written one at a time, in their order, on a thread for blocking work; at most 1,024 legs wait for their first line. A leg runs
+/// once that line is written: if it cannot be written, the leg is refused, and if too many legs wait, it is refused as busy. The reply waits
+/// for the second line, but what the handler did is not taken back if the line cannot be written: an error is logged. A leg without a second
+/// line was cancelled, or its process died.
 #[derive(Clone)]
-pub struct AuditLog(mpsc::Sender<Entry>);
-
-/// The number of lines that may wait for the thread.
-const WAITING: usize = 1024;
-
-/// The thread is gone after a panic of the output, or never began.
-const GONE: &str = "the thread of the audit log is gone";
-
-/// A line for the thread, or a mark, and the place of its result.
-struct Entry {
-    line: Option<Value>,
-    written: Option<oneshot::Sender<io::Result<()>>>,
+pub struct AuditLog {
+    /// A fair lock: lines are in the order of their legs.
+    chain: Arc<Mutex<Chain>>,
+    places: Arc<Semaphore>,
 }
 
+/// The number of legs that may wait for their first line.
+const WAITING: usize = 1024;
+
 impl AuditLog {
-    /// Returns a layer that writes to this output, such as a file that is opened for appending, and begins its thread.
+    /// Returns a layer that writes to this output, such as a file that is opened for appending.
     pub fn new(output: impl Write + Send + 'static) -> Self {
         Self::after(output, 0, "")
     }
 
     /// Returns a layer that continues a log whose last line has this number and this hash.
     pub fn after(output: impl Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
-        let (sender, entries) = mpsc::channel(WAITING);
-        let chain = Chain { output, number, previous: hash.into() };
-        let thread = thread::Builder::new().name("antiphon-audit".to_owned());
-        // Without a thread, the receiver is dropped, and each leg is refused.
-        if let Err(fault) = thread.spawn(move || chain.write_all(entries)) {
-            tracing::error!(fault = %escaped(&fault), "the thread of the audit log cannot be started: calls are refused");
-        }
-        Self(sender)
+        let chain = Chain { output: Box::new(output), number, previous: hash.into() };
+        Self { chain: Arc::new(Mutex::new(chain)), places: Arc::new(Semaphore::new(WAITING)) }
     }
 
-    /// Waits until all lines are written that were sent before.
+    /// Waits until all lines are written that were begun before.
     ///
     /// # Errors
-    /// If the output cannot be flushed, or its thread is gone.
+    /// If the output cannot be flushed.
     pub async fn flush(&self) -> io::Result<()> {
-        let (written, result) = oneshot::channel();
-        let mark = Entry { line: None, written: Some(written) };
-        self.0.send(mark).await.map_err(|_| io::Error::other(GONE))?;
-        result.await.map_err(|_| io::Error::other(GONE))?
+        self.in_turn(|chain| chain.output.flush()).await
     }
 
     /// Writes the first line of a leg.
     async fn begin(&self, line: Value) -> Result<(), Refused> {
-        let (written, result) = oneshot::channel();
-        let refused = |fault: &dyn fmt::Display| {
+        let _place = self.places.try_acquire().map_err(|_full| Refused::busy(RETRY_AFTER))?;
+        self.in_turn(|chain| chain.write(line)).await.map_err(|fault| {
             tracing::error!(fault = %escaped(&fault), "the audit log cannot be written: a call is refused");
             Refused::internal()
-        };
-        match self.0.try_send(Entry { line: Some(line), written: Some(written) }) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(Refused::busy(RETRY_AFTER)),
-            Err(TrySendError::Closed(_)) => return Err(refused(&GONE)),
-        }
-        match result.await {
-            Ok(written) => written.map_err(|fault| refused(&fault)),
-            Err(_) => Err(refused(&GONE)),
+        })
+    }
+
+    /// Writes the second line of a leg.
+    async fn end(&self, line: Value) {
+        if let Err(fault) = self.in_turn(|chain| chain.write(line)).await {
+            tracing::error!(fault = %escaped(&fault), "the audit log cannot be written: the end of a call is missing in it");
         }
     }
 
-    /// Writes the second line of a leg, once there is a place for it.
-    async fn end(&self, line: Value) {
-        if self.0.send(Entry { line: Some(line), written: None }).await.is_err() {
-            tracing::error!(
-                fault = GONE,
-                "the audit log cannot be written: the end of a call is missing in it"
-            );
-        }
+    /// Does this with the log, on a thread that the output may hold. It is done to its end, also if nobody waits any more.
+    async fn in_turn(
+        &self,
+        act: impl FnOnce(&mut Chain) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let mut chain = Arc::clone(&self.chain).lock_owned().await;
+        tokio::task::spawn_blocking(move || act(&mut chain)).await?
     }
 }
 
 /// The time after which a client may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The log, in its thread.
-struct Chain<W> {
-    output: W,
+/// The log.
+struct Chain {
+    output: Box<dyn Write + Send>,
     number: u64,
     previous: String,
 }
 
-impl<W: Write> Chain<W> {
-    /// Writes entries until the last layer is dropped.
-    fn write_all(mut self, mut entries: mpsc::Receiver<Entry>) {
-        while let Some(Entry { line, written }) = entries.blocking_recv() {
-            let result = match line {
-                Some(line) => self.write(line),
-                None => self.output.flush(),
-            };
-            match (written, result) {
-                // The leg may be cancelled: nobody waits then.
-                (Some(written), result) => drop(written.send(result)),
-                (None, Err(fault)) => {
-                    tracing::error!(fault = %escaped(&fault), "the audit log cannot be written: the end of a call is missing in it");
-                }
-                (None, Ok(())) => {}
-            }
-        }
-    }
-
+impl Chain {
     fn write(&mut self, mut line: Value) -> io::Result<()> {
         line["number"] = json!(self.number + 1);
         line["previous"] = json!(self.previous);

@@ -4,6 +4,7 @@ use crate::{
     dispatch::{listen::Subscription, reply::result_of},
     errors::refusal::Refusal,
     identity::{Bearer, Caller, PeerAddress, RequestHead},
+    layer::visibility::OfferVisibility,
     request::{carrier, receive::Request},
 };
 use antiphon_seal::{CallId, Principal};
@@ -39,6 +40,7 @@ pub struct Call {
     pub(crate) peer: Option<PeerAddress>,
     pub(crate) head: Option<Arc<RequestHead>>,
     pub(crate) extensions: Extensions,
+    pub(crate) visibility: OfferVisibility,
     pub(crate) server: ToServer,
 }
 
@@ -53,12 +55,13 @@ pub(crate) struct Run {
 }
 
 impl Call {
-    /// Reads what a layer may see. `principal` and the call were found by the server.
+    /// Reads what a layer may see. `principal`, the call and the visibility were found by the server.
     pub(crate) fn new(
         request: &Request<'_>,
         caller: &Caller<'_>,
         principal: Option<Principal>,
         opened: Option<(CallId, u16)>,
+        visibility: OfferVisibility,
         server: ToServer,
     ) -> Self {
         let meta = request.params.meta.and_then(|text| serde_json::from_str(text.get()).ok());
@@ -77,6 +80,7 @@ impl Call {
             peer: caller.peer_address(),
             head: caller.shared_head(),
             extensions: caller.extensions.cloned().unwrap_or_default(),
+            visibility,
             server,
         }
     }
@@ -157,6 +161,13 @@ impl Call {
     /// Returns the values that tower layers in front of the endpoint, and outer layers, have added.
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
+    }
+
+    /// Returns whether the caller sees the offer that the request names, by its rule of [`visible_if`](crate::Tool::visible_if), with the
+    /// [extensions](Self::extensions) of now; `None` if only the server finds out: the offer is found at run time, or is one of several
+    /// templates. A layer that answers or refuses by the name lets other callers pass: the server refuses them as for an unknown name.
+    pub fn is_visible(&self) -> Option<bool> {
+        self.visibility.shows(&self.extensions)
     }
 
     /// Returns the same values, to add one for the handler.

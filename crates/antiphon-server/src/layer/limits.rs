@@ -110,8 +110,8 @@ impl fmt::Debug for RateLimit {
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A layer that limits how many calls of a tool (prompt, resource) run at once in this process. One more is refused as busy, with
-/// `Retry-After`. A call that waits for a person runs nowhere, and does not count; nor do the legs of a task. The limit comes before the
-/// rules of `visible_if`: it tells callers that the offer exists.
+/// `Retry-After`. A call that waits for a person runs nowhere, and does not count; nor do the legs of a task, and calls of those from whom
+/// `visible_if` hides the offer.
 ///
 /// ```
 /// use antiphon::server::{Server, layers::ToolConcurrency};
@@ -138,6 +138,8 @@ impl Layer<CallService> for ToolConcurrency {
         let limits = Arc::clone(&self.0);
         inner.inside_of(move |call, mut inner| {
             let limit = call.target().and_then(|name| limits.get(name)).filter(|_| !call.is_of_task());
+            // To a caller who does not see the offer, a refusal would tell that it exists.
+            let limit = limit.filter(|_| call.is_visible() != Some(false));
             let permit = limit.map(|limit| Arc::clone(limit).try_acquire_owned());
             async move {
                 let _permit = permit.transpose().map_err(|_full| Refused::busy(RETRY_AFTER))?;
@@ -163,7 +165,8 @@ impl Layer<CallService> for ToolConcurrency {
 /// # Ok(()) }
 /// ```
 ///
-/// Do not name an offer with `visible_if`: a kept result is sent before the rule is asked.
+/// A kept result is sent only to a caller who sees the offer by its rule of `visible_if`. Results of offers that are found at run time, and of templates with such a
+/// rule, are not kept.
 ///
 /// A layer outside of this one sees the cached results too; one inside does not see their requests. Each process has a cache of its own.
 #[derive(Clone)]
@@ -195,7 +198,8 @@ impl ResultCache {
         // The server checks scopes behind this layer: a token with fewer of them gets nothing that another one got.
         let scopes: BTreeSet<_> = call.bearer().into_iter().flat_map(Bearer::scopes).collect();
         let key = (call.method(), target, call.protocol_version(), principal, scopes, arguments);
-        (is_first && !call.is_of_task()).then(|| (format!("{key:?}"), time))
+        let is_kept = is_first && !call.is_of_task() && call.is_visible() == Some(true);
+        is_kept.then(|| (format!("{key:?}"), time))
     }
 
     fn find(&self, key: &str) -> Option<Box<RawValue>> {

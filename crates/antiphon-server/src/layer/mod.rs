@@ -9,6 +9,7 @@ pub(crate) mod call;
 #[cfg(feature = "layers")]
 pub(crate) mod limits;
 pub(crate) mod notify;
+pub(crate) mod visibility;
 
 use crate::errors::refusal::Refusal;
 use antiphon_wire::escaped;

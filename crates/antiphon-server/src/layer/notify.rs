@@ -5,6 +5,7 @@ use crate::{
     layer::{
         Layers,
         call::{Call, CallReply, Outcome},
+        visibility::OfferVisibility,
     },
     subscribe::NotificationFilter,
 };
@@ -61,6 +62,7 @@ impl NotificationLayers {
             peer: self.peer,
             head: None,
             extensions: self.extensions.clone(),
+            visibility: OfferVisibility::Shown,
             server,
         };
         let run = self.layers.run(call, |_| async { Ok(CallReply::notified()) });

@@ -8,6 +8,7 @@ use crate::{
         prompt::Prompt,
         resource::{Resource, ResourceTemplate},
         tool::Tool,
+        tool_checks::KnownChecks,
     },
     subscribe::ListKind,
 };
@@ -190,9 +191,9 @@ impl<O: Offers> AnyOffers for O {
     }
 }
 
-/// The offers of a server that are found at run time.
+/// The offers of a server that are found at run time, and the checks of their tools.
 #[derive(Clone)]
-pub(crate) struct GivenOffers(pub(crate) Arc<dyn AnyOffers>);
+pub(crate) struct GivenOffers(pub(crate) Arc<dyn AnyOffers>, pub(crate) Arc<KnownChecks>);
 
 impl fmt::Debug for GivenOffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,12 +210,16 @@ pub(crate) trait GivenItem: ListItem {
     fn all<'a>(offers: &'a dyn AnyOffers, caller: &'a CallerInfo) -> FindFuture<'a, Vec<Self::Raw>>;
 
     /// Checks an item as it would be checked if it were registered.
-    fn checked(raw: Self::Raw) -> Result<Self, BuildError>;
+    fn checked(raw: Self::Raw, known: &KnownChecks) -> Result<Self, BuildError>;
 }
 
 /// Returns the entry of an item. `has_store` is true if the server has a store of calls.
-pub(crate) fn entry_of<T: GivenItem>(raw: T::Raw, has_store: bool) -> Result<Entry<T>, BuildError> {
-    let item = T::checked(raw)?;
+pub(crate) fn entry_of<T: GivenItem>(
+    raw: T::Raw,
+    known: &KnownChecks,
+    has_store: bool,
+) -> Result<Entry<T>, BuildError> {
+    let item = T::checked(raw, known)?;
     item.settings().check_store(item.key(), has_store)?;
     Entry::new(item)
 }

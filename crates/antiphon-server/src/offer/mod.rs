@@ -9,6 +9,7 @@ pub(crate) mod per_caller;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod tool;
+pub(crate) mod tool_checks;
 pub(crate) mod uri;
 
 use crate::{errors::BuildError, extension::registry::Extensions};

@@ -6,7 +6,6 @@ use crate::{
     identity::caller_info::CallerInfo,
     offer::{
         Profile,
-        check::{InputCheck, OutputCheck, SchemaOrigin},
         given::{AnyOffers, FindFuture, GivenItem, GivenOffers},
         list::{List, ListItem},
         per_caller::PerCaller,
@@ -14,6 +13,7 @@ use crate::{
         raw,
         resource::{Resource, ResourceTemplate, most_literal},
         tool::Tool,
+        tool_checks::{KnownChecks, ToolChecks},
     },
     options::{Level, Settings, TaskMode},
     subscribe::ListKind,
@@ -59,9 +59,7 @@ pub(crate) struct DeclaredCapabilities {
 /// A tool with its compiled schemas and its headers.
 pub(crate) struct RegisteredTool {
     pub(crate) tool: Tool,
-    pub(crate) input: InputCheck,
-    pub(crate) output: Option<OutputCheck>,
-    pub(crate) param_headers: ParamHeaders,
+    pub(crate) checks: Arc<ToolChecks>,
 }
 
 impl Lists {
@@ -156,8 +154,8 @@ macro_rules! given {
                 offers.$all(caller)
             }
 
-            fn checked(raw: $raw) -> Result<Self, BuildError> {
-                $checked(raw)
+            fn checked(raw: $raw, known: &KnownChecks) -> Result<Self, BuildError> {
+                $checked(raw, known)
             }
         }
     )* };
@@ -165,9 +163,9 @@ macro_rules! given {
 
 given! {
     RegisteredTool: Tool, all_tools, RegisteredTool::without_tasks;
-    Prompt: Prompt, all_prompts, Ok;
-    Resource: Resource, all_resources, Ok;
-    ResourceTemplate: ResourceTemplate, all_templates, Ok;
+    Prompt: Prompt, all_prompts, |raw, _| Ok(raw);
+    Resource: Resource, all_resources, |raw, _| Ok(raw);
+    ResourceTemplate: ResourceTemplate, all_templates, |raw, _| Ok(raw);
 }
 
 in_lists! {
@@ -203,8 +201,10 @@ impl Offers {
         discover.ttl_ms = profile.cache.ttl;
         discover.cache_scope = profile.cache.scope;
         discover.meta = Some(profile.server_info_members.clone());
-        let has_param_headers =
-            lists.tools.iter().any(|tool| !tool.param_headers.is_empty() && !tool.tool.per_caller.hides());
+        let has_param_headers = lists
+            .tools
+            .iter()
+            .any(|tool| !tool.checks.param_headers.is_empty() && !tool.tool.per_caller.hides());
         Ok(Self { discover: raw(&discover)?, lists, capabilities, has_param_headers, profile, given })
     }
 }
@@ -232,7 +232,7 @@ impl Offers {
             return None;
         }
         let tool = self.lists.tools.get(name).filter(|tool| !tool.tool.per_caller.hides())?;
-        Some(&tool.param_headers)
+        Some(&tool.checks.param_headers)
     }
 }
 
@@ -279,18 +279,25 @@ impl RegisteredTool {
     }
 
     /// Checks a tool that the server does not keep.
-    fn without_tasks(tool: Tool) -> Result<Self, BuildError> {
+    fn without_tasks(tool: Tool, known: &KnownChecks) -> Result<Self, BuildError> {
         if tool.settings.task != TaskMode::Never {
             let name = escaped(&tool.definition.name);
             return Err(BuildError(format!(
                 "the calls of the tool `{name}` of `Offers` cannot become tasks"
             )));
         }
-        Self::new(tool)
+        Self::compiled(tool, |tool| known.of(tool))
     }
 
     /// Checks a tool and compiles its schemas.
     pub(crate) fn new(tool: Tool) -> Result<Self, BuildError> {
+        Self::compiled(tool, |tool| ToolChecks::new(tool).map(Arc::new))
+    }
+
+    fn compiled(
+        tool: Tool,
+        compile: impl FnOnce(&Tool) -> Result<Arc<ToolChecks>, BuildError>,
+    ) -> Result<Self, BuildError> {
         let name = &tool.definition.name;
         // > Tool names **SHOULD** be between 1 and 128 characters in length (inclusive). [...] uppercase and lowercase
         // > ASCII letters (A-Z, a-z), digits (0-9), underscore (\_), hyphen (-), and dot (.)
@@ -305,13 +312,7 @@ impl RegisteredTool {
                 "the input schema of the tool `{name}` must have the type `object`: take a struct"
             )));
         }
-        let input = InputCheck::new(name, &tool.schema, tool.schema_origin)?;
-        // Taken from the advertised schema, which omits some `null`s of the checked schema.
-        let param_headers = ParamHeaders::of(&tool.definition.input_schema.to_value())
-            .map_err(|fault| BuildError(format!("the input schema of the tool `{name}`: {fault}")))?;
-        let check = |(schema, origin): &(Value, SchemaOrigin)| OutputCheck::new(name, schema, *origin);
-        let output = tool.output.as_ref().map(check).transpose()?;
-        Ok(Self { tool, input, output, param_headers })
+        Ok(Self { checks: compile(&tool)?, tool })
     }
 }
 

@@ -5,6 +5,7 @@ use antiphon_wire::escaped;
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 type VisibleIf = dyn Fn(&CallerInfo) -> bool + Send + Sync;
@@ -12,13 +13,13 @@ type ListedAs<D> = dyn Fn(&CallerInfo, &mut D) + Send + Sync;
 
 /// The rules of one offer, whose definition is a `D`.
 pub(crate) struct PerCaller<D> {
-    visible_if: Option<Box<VisibleIf>>,
+    visible_if: Option<Arc<VisibleIf>>,
     listed_as: Option<Box<ListedAs<D>>>,
 }
 
 impl<D> PerCaller<D> {
     pub(crate) fn show_if(&mut self, rule: impl Fn(&CallerInfo) -> bool + Send + Sync + 'static) {
-        self.visible_if = Some(Box::new(rule));
+        self.visible_if = Some(Arc::new(rule));
     }
 
     pub(crate) fn list_as(&mut self, describe: impl Fn(&CallerInfo, &mut D) + Send + Sync + 'static) {
@@ -37,11 +38,12 @@ impl<D> PerCaller<D> {
 
     /// Returns whether this caller sees the offer named `key`. A rule that panics hides it.
     pub(crate) fn shows(&self, key: &str, caller: &CallerInfo) -> bool {
-        let Some(rule) = &self.visible_if else { return true };
-        catch_unwind(AssertUnwindSafe(|| rule(caller))).unwrap_or_else(|_panic| {
-            tracing::error!(item = ?escaped(key), "the rule of `visible_if` panicked: the item is hidden");
-            false
-        })
+        self.visible_if.as_ref().is_none_or(|rule| accepts(&**rule, key, caller))
+    }
+
+    /// Returns the rule that hides the offer named `key` from some callers.
+    pub(crate) fn rule(&self, key: &str) -> Option<VisibilityRule> {
+        self.visible_if.as_ref().map(|rule| VisibilityRule { rule: Arc::clone(rule), key: key.to_owned() })
     }
 
     /// Changes the definition of the offer named `key` to the one for this caller. Returns false if the function panics.
@@ -53,6 +55,26 @@ impl<D> PerCaller<D> {
                 false
             }
     }
+}
+
+/// The rule of one offer, for a layer, which has no offers.
+pub(crate) struct VisibilityRule {
+    rule: Arc<VisibleIf>,
+    key: String,
+}
+
+impl VisibilityRule {
+    /// Returns whether this caller sees the offer.
+    pub(crate) fn shows(&self, caller: &CallerInfo) -> bool {
+        accepts(&*self.rule, &self.key, caller)
+    }
+}
+
+fn accepts(rule: &VisibleIf, key: &str, caller: &CallerInfo) -> bool {
+    catch_unwind(AssertUnwindSafe(|| rule(caller))).unwrap_or_else(|_panic| {
+        tracing::error!(item = ?escaped(key), "the rule of `visible_if` panicked: the item is hidden");
+        false
+    })
 }
 
 impl<D> Default for PerCaller<D> {

@@ -1,6 +1,7 @@
 //! The settings of a server's store and of its tasks, and the server that a builder builds.
 
 use crate::{
+    apps,
     define::Offered,
     errors::{BuildError, refusal_log::RefusalLog},
     extension::registry::Extensions,
@@ -12,6 +13,7 @@ use crate::{
         list::List,
         offers::{Lists, Offers, RegisteredTool},
         raw,
+        tool::Tool,
     },
     options::{
         Clock, Level, TaskMode,
@@ -183,7 +185,12 @@ impl ServerBuilder {
         let has_tasks = self.tasks.store.is_some()
             || self.tasks.engine.is_some()
             || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
-        let extensions = Extensions::new(self.extensions, has_tasks)?;
+        let mut extensions = self.extensions;
+        let has_apps = offered.tools.iter().any(Tool::has_ui);
+        if has_apps && !extensions.iter().any(|extension| extension.id() == apps::EXTENSION) {
+            extensions.push(apps::extension());
+        }
+        let extensions = Extensions::new(extensions, has_tasks)?;
         let server_info = server_info_meta(&self.info)?;
         let written = raw(&server_info)?;
         let profile = Arc::new(Profile {
@@ -200,6 +207,7 @@ impl ServerBuilder {
             cache: self.cache,
         });
         let lists = lists(offered, &profile)?;
+        lists.tools.iter().try_for_each(|tool| tool.tool.check_view(&lists, self.given.as_ref()))?;
         // The steps of tasks are stored, if there is a store.
         let of_tasks =
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };

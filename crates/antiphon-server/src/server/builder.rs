@@ -210,7 +210,7 @@ impl ServerBuilder {
     /// first.
     #[must_use]
     pub fn offers(mut self, offers: impl Offers) -> Self {
-        self.given = Some(GivenOffers(Arc::new(offers)));
+        self.given = Some(GivenOffers(Arc::new(offers), Arc::default()));
         self
     }
 

@@ -8,6 +8,7 @@ use crate::{
         Layers,
         call::{Call, CallReply, EarlyResult, Refused, Served, Written},
         notify,
+        visibility::OfferVisibility,
     },
     offer::offers::Offers,
     request::{carrier, peek::call_of, receive::Request},
@@ -42,7 +43,8 @@ impl Server {
         })?;
         let call = |server| {
             let opened = call_of(runtime, request, principal.as_ref());
-            Call::new(request, caller, principal.clone(), opened, server)
+            let visibility = OfferVisibility::of(offers, request, caller, principal.as_ref());
+            Call::new(request, caller, principal.clone(), opened, visibility, server)
         };
         let serve = |call: Call| async move {
             let meta = call.meta_changed.then(|| to_raw_value(&with_client(call.meta, request))).transpose();

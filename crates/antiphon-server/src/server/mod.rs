@@ -237,7 +237,9 @@ impl Server {
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Refusal> {
         let Some(layers) = &self.0.layers else {
-            return self.observed(request, caller, route(&self.0.runtime, offers, request, caller)).await;
+            return self
+                .observed(offers, request, caller, route(&self.0.runtime, offers, request, caller))
+                .await;
         };
         match rare(self.layered(layers, offers, request, caller)).await? {
             Served::Body(body) => Ok(body),
@@ -259,25 +261,29 @@ impl Server {
             return self.caught(request, async { session.answer_layered(self, request, caller) }).await;
         }
         if &*request.method == method::SUBSCRIPTIONS_LISTEN {
-            let opened = self.observed(request, caller, listen::open(runtime, offers, request, caller)).await;
+            let opened =
+                self.observed(offers, request, caller, listen::open(runtime, offers, request, caller)).await;
             return opened.map(|mut subscription| {
                 // This caller has what layers added to the request.
                 subscription.filter = self.notification_filter(caller, &request.version);
                 Served::Open(Box::new(subscription))
             });
         }
-        self.observed(request, caller, route(runtime, offers, request, caller)).await.map(Served::Body)
+        self.observed(offers, request, caller, route(runtime, offers, request, caller))
+            .await
+            .map(Served::Body)
     }
 
     /// Answers in the span of the request, and turns a panic into a refusal.
     async fn observed<T>(
         &self,
+        offers: &Offers,
         request: &Request<'_>,
         caller: &Caller<'_>,
         answer: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
         let (begin, runtime) = (Instant::now(), &self.0.runtime);
-        let span = observe::span(runtime, request, caller);
+        let span = observe::span(runtime, offers, request, caller);
         let answered = self.caught(request, answer.instrument(span.clone())).await;
         let (error, tool_failed) = (answered.as_ref().err(), request.tool_failed.load(Ordering::Relaxed));
         runtime.metrics.request(&request.method, error, tool_failed, begin.elapsed());

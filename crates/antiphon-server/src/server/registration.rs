@@ -39,6 +39,8 @@ impl Server {
                     .to_owned(),
             ));
         }
+        let offers = self.current_offers();
+        tool.check_view(&offers.lists, offers.given.as_ref())?;
         let tool = RegisteredTool::new(tool)?;
         tool.warn_without_description();
         self.add(tool)

@@ -10,8 +10,15 @@ use crate::{
     requests::declaring,
     search::{QUERY, SEARCH, VIEWED, server},
 };
-use antiphon::serve::http::{HttpOptions, HttpService};
+use antiphon::{
+    serve::http::{HttpOptions, HttpService},
+    server::{
+        Server,
+        extensions::{Extension, ExtensionCtx},
+    },
+};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::io::AsyncWriteExt as _;
 
 fn notification(method: &str, params: Value) -> Value {
@@ -120,4 +127,48 @@ async fn a_notification_of_a_session_has_its_handshake() {
     post(&service, in_session(&json!([one, one]))).await.check("a batch", (202, 0));
     assert_eq!((received.next().await.0, received.next().await.0), ("two".to_owned(), "two".to_owned()));
     assert!(received.is_empty());
+}
+
+/// The response to a batch of 2025-03-26 waits for its requests. A notification that takes long is handled beside it.
+#[tokio::test]
+async fn a_batch_is_answered_while_its_notification_is_handled() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let (begun, mut handled) = tokio::sync::mpsc::unbounded_channel();
+    let slow = {
+        let gate = Arc::clone(&gate);
+        Extension::new("com.example/slow").requires_client(false).notification(
+            "notifications/com.example/slow.begun",
+            move |_: ExtensionCtx, _: Value| {
+                let (gate, begun) = (Arc::clone(&gate), begun.clone());
+                async move {
+                    begun.send("begun").map_err(|_| "gone")?;
+                    gate.notified().await;
+                    begun.send("ended").map_err(|_| "gone")
+                }
+            },
+        )
+    };
+    let server = Server::builder("slow", "1").extension(slow).build().unwrap();
+    let service = HttpService::new(server, HttpOptions::default());
+    let legacy = |message: &Value, session: &[&str]| {
+        let mut request = correct(message);
+        set(&mut request, "mcp-protocol-version", &[]);
+        set(&mut request, "mcp-method", &[]);
+        set(&mut request, "mcp-session-id", session);
+        request
+    };
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": crate::common::session::initialize("2025-03-26", json!({}))});
+    let opened = post(&service, legacy(&initialize, &[])).await;
+    let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let batch = json!([
+        notification("notifications/com.example/slow.begun", json!({})),
+        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+    ]);
+    let answered = soon(post(&service, legacy(&batch, &[&id]))).await;
+    answered.check("a batch", (200, 0));
+    assert!(String::from_utf8_lossy(&answered.body).contains("\"id\":1"));
+    assert_eq!(soon(handled.recv()).await, Some("begun"));
+    gate.notify_one();
+    assert_eq!(soon(handled.recv()).await, Some("ended"));
 }

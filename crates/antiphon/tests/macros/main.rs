@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attributes;
 mod completed;
 mod form;
 mod forms_by_macro;

@@ -344,6 +344,45 @@ async fn a_kept_result_is_not_for_a_token_with_fewer_scopes() {
     }
 }
 
+/// The rule of an offer is asked before a layer answers for it, also with a value that an outer layer has added.
+#[tokio::test]
+async fn a_kept_result_is_not_for_those_who_do_not_see_the_tool() {
+    #[derive(Clone)]
+    struct Open(bool);
+    let is_open = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let tool = Tool::new("t", async |_: &Ctx, _: NoArguments| "secret")
+        .visible_if(|caller| caller.extension::<Open>().is_some_and(|open| open.0));
+    let cache = ResultCache::new(9, [("t", Duration::from_secs(60))]);
+    let read = Arc::clone(&is_open);
+    let server = built(tool, |builder| {
+        builder
+            .request_context(move |_: &Call| Open(read.load(std::sync::atomic::Ordering::SeqCst)))
+            .layer(ToolConcurrency::new([("t", 0)]))
+            .layer(cache)
+    });
+    let free = {
+        let tool = Tool::new("t", async |_: &Ctx, _: NoArguments| "secret");
+        let read = Arc::clone(&is_open);
+        let rule =
+            move |_: &antiphon::server::offers::CallerInfo| read.load(std::sync::atomic::Ordering::SeqCst);
+        let cache = ResultCache::new(9, [("t", Duration::from_secs(60))]);
+        built(tool.visible_if(rule), |builder| builder.layer(cache))
+    };
+    for (sees, of_free, of_full) in [
+        (true, json!(null), json!("busy")),
+        (false, json!("Unknown tool: t"), json!("Unknown tool: t")),
+        (true, json!(null), json!("busy")),
+    ] {
+        is_open.store(sees, std::sync::atomic::Ordering::SeqCst);
+        let reply = send(&free, "tools/call", json!({"name": "t"}), &Caller::default()).await;
+        assert_eq!(reply["error"]["message"], of_free, "{reply}");
+        let reply = send(&server, "tools/call", json!({"name": "t"}), &Caller::default()).await;
+        let error = &reply["error"];
+        let told = if sees { &error["data"]["reason"] } else { &error["message"] };
+        assert_eq!(*told, of_full, "{reply}");
+    }
+}
+
 #[tokio::test]
 async fn invented_names_do_not_evade_a_limit_for_ever() {
     let quota = governor::Quota::per_hour(std::num::NonZeroU32::MIN);

@@ -9,7 +9,10 @@ use crate::common::{
 use antiphon::{
     Error, Result,
     seal::Principal,
-    server::{Caller, Ctx, NoArguments, Server, ServerBuilder, Tool},
+    server::{
+        Caller, Ctx, NoArguments, Server, ServerBuilder, Tool,
+        offers::{CallerInfo, Offers},
+    },
     wire::forms::{FormField, FormSchema},
 };
 use http::{Extensions, HeaderMap};
@@ -117,4 +120,48 @@ async fn no_secret_is_in_a_span_or_a_line() {
     for text in [&log, &metrics] {
         assert!(!text.contains("s3cret"), "{text}");
     }
+}
+
+/// Names of requests become names of spans and series, of which a client must not make as many as it likes.
+#[tokio::test]
+async fn a_name_that_the_server_does_not_have_is_in_no_span() {
+    struct Found;
+    impl Offers for Found {
+        async fn tool(&self, name: &str, _: &CallerInfo) -> Result<Option<Tool>> {
+            let is_one = name == "found";
+            Ok(is_one.then(|| Tool::new(name, async |_: &Ctx, _: NoArguments| "done")))
+        }
+    }
+    let server = fixture(|builder: ServerBuilder| builder.offers(Found)).server;
+    for (method, params, fields) in [
+        (
+            "tools/call",
+            json!({"name": "echo"}),
+            &["otel.name=\"tools/call echo\"", "gen_ai.tool.name=echo"][..],
+        ),
+        (
+            "tools/call",
+            json!({"name": "found"}),
+            &["otel.name=\"tools/call found\"", "gen_ai.tool.name=found"],
+        ),
+        (
+            "tools/call",
+            json!({"name": "invented"}),
+            &["otel.name=\"tools/call\"", "mcp.method.name=tools/call"],
+        ),
+        ("prompts/get", json!({"name": "invented"}), &["otel.name=\"prompts/get\""]),
+        ("invented/method", json!({"name": "echo"}), &["otel.name=\"_OTHER\"", "mcp.method.name=_OTHER"]),
+    ] {
+        take_log();
+        let message = request(1, method, params).to_string();
+        server.respond(message.as_bytes(), &Caller::default()).await;
+        let log = take_log();
+        for field in fields {
+            assert!(log.contains(field), "{field} in {log}");
+        }
+        let spans: Vec<&str> = log.lines().filter(|line| line.contains("otel.name")).collect();
+        assert!(!spans.is_empty() && !spans.concat().contains("invented"), "{spans:?}");
+    }
+    let metrics = server.metrics().to_string();
+    assert!(metrics.contains("_OTHER") && !metrics.contains("invented"), "{metrics}");
 }

@@ -454,3 +454,39 @@ fn a_protected_tool_is_not_added_without_a_store() {
     let refused = server.add_tool(small("once").single_use(true)).unwrap_err().to_string();
     assert!(refused.contains("need a store of calls"), "{refused}");
 }
+
+/// Tools whose schemas have a regular expression that the validator ignores: it says so each time that it compiles one.
+struct Patterned;
+
+impl Offers for Patterned {
+    async fn tools(&self, _: &CallerInfo) -> Result<Vec<Tool>> {
+        let schema = |word: &str| json!({"type": "object", "properties": {word: {"type": "string", "pattern": "(?=a)"}}});
+        let tool =
+            |name: &str, word: &str| Tool::with_schema(name, schema(word), async |_: &Ctx, _: Value| "done");
+        Ok(vec![tool("one", "a"), tool("two", "b"), tool("three", "a")])
+    }
+}
+
+#[tokio::test]
+async fn a_schema_is_compiled_once() {
+    let server = Server::builder("patterned", "1").offers(Patterned).build().unwrap();
+    crate::common::log::take_log();
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/call", json!({"name": "one", "arguments": {"a": "x"}})),
+        ("tools/call", json!({"name": "two", "arguments": {"b": "x"}})),
+        ("tools/list", json!({})),
+    ] {
+        let message = request(1, method, params).to_string();
+        let reply = server.respond(message.as_bytes(), &Default::default()).await.unwrap();
+        let reply: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert!(reply["result"].is_object(), "{reply}");
+    }
+    let log = crate::common::log::take_log();
+    assert_eq!(log.matches("a regular expression is ignored").count(), 2, "{log}");
+    // The kept check is that of the schema: another argument is refused.
+    let message = request(1, "tools/call", json!({"name": "two", "arguments": {"b": 1}})).to_string();
+    let reply = server.respond(message.as_bytes(), &Default::default()).await.unwrap();
+    let reply: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(reply["result"]["isError"], true, "{reply}");
+}

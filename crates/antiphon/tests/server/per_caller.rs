@@ -29,6 +29,7 @@ use std::{
     },
     time::Duration,
 };
+use tower_service::Service as _;
 
 /// The clients named `admin` see everything.
 fn is_admin(caller: &CallerInfo) -> bool {
@@ -489,6 +490,8 @@ async fn http_refuses_what_is_hidden_as_what_is_unknown() {
         .bind_principal(by_header)
         .tool(regional.visible_if(is_anna))
         .tool(tool("scoped").visible_if(is_anna).scopes(["wipe"]))
+        .resource(resource("secret://one").visible_if(is_anna).scopes(["wipe"]))
+        .resource_updates(true)
         .build()
         .unwrap();
     let service = HttpService::new(server, Default::default());
@@ -516,6 +519,19 @@ async fn http_refuses_what_is_hidden_as_what_is_unknown() {
         ("absent", "?", &[], (400, -32602)),
     ] {
         assert_eq!(call(name, user, region).await, expected, "{name} {user} {region:?}");
+    }
+    // A subscription is opened for a hidden resource as for an unknown one, in both eras: no scope tells of it.
+    for (user, uri, status) in [
+        ("anna@app", "secret://one", 403),
+        ("bert@app", "secret://one", 200),
+        ("bert@app", "secret://none", 200),
+        ("anna@app", "secret://none", 200),
+    ] {
+        let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
+        let mut message = correct(&request(1, "subscriptions/listen", filter));
+        set(&mut message, "x-user", &[user]);
+        let opened = service.clone().call(message.map(http_body_util::Full::new)).await.unwrap();
+        assert_eq!(opened.status().as_u16(), status, "{user} {uri}");
     }
     for (user, expected) in [("anna@app", json!(2)), ("bert@app", json!(0)), ("?", json!(-32603))] {
         let mut message = correct(&request(1, "tools/list", json!({})));

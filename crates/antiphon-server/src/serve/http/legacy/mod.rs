@@ -160,44 +160,16 @@ impl<S: MessageService> Endpoint<S> {
             Ok(has_request) => has_request,
             Err(reply) => return HttpReply::json(reply),
         };
-        let notified = match has_request && !is_batch(&body) {
-            true => Ok(()),
-            false => Box::pin(self.notify(&open.session, &body, &authorized.caller(&parts))).await,
-        };
-        match notified {
-            _ if has_request => {
-                request::respond::<S>(&open, parts, body, authorized, accepts, self.times()).await
-            }
+        if has_request {
+            return request::respond(&self.server, &open, parts, body, authorized, accepts, self.times())
+                .await;
+        }
+        let caller = authorized.caller(&parts);
+        match Box::pin(request::notify(&self.server, &open.session, &body, &caller)).await {
             // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
             Ok(()) => HttpReply::Accepted,
             Err(reply) => HttpReply::json(reply),
         }
-    }
-
-    /// Runs the handlers of the notifications in a body that belong to extensions.
-    ///
-    /// # Errors
-    /// The reply that says why the last one was not accepted.
-    async fn notify(
-        &self,
-        session: &S::Session,
-        body: &[u8],
-        caller: &Caller<'_>,
-    ) -> Result<(), ReplyMessage> {
-        let batch = if is_batch(body) { crate::serve::read(body).unwrap_or_default() } else { Vec::new() };
-        let mut messages: Vec<&[u8]> = batch.iter().map(|message| message.get().as_bytes()).collect();
-        if messages.is_empty() {
-            messages.push(body);
-        }
-        let mut notified = Ok(());
-        for message in messages {
-            if let Ok(Incoming::Notification(notification)) = Incoming::parse(message)
-                && self.server.has_notification(&notification.method)
-            {
-                notified = self.server.notify(&notification, Some(session), caller).await;
-            }
-        }
-        notified
     }
 
     /// Answers a message of an earlier revision that names no session.

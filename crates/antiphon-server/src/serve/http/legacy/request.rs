@@ -17,7 +17,7 @@ use crate::{
             reply::{HttpReply, stream_response},
             request_body::RequestBody,
         },
-        read,
+        is_batch, read,
     },
     server::message_service::{MessageService, MessageSession},
 };
@@ -43,7 +43,8 @@ use tokio::time::{Instant, Sleep};
 /// the client can resume it when the connection breaks.
 const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Runs a request, or a batch that holds one, on its own task. Returns the response for its connection.
+/// Runs a request, or a batch that holds one, on its own task. Returns the response for its connection. The notifications of a batch that
+/// belong to extensions have another task: the response waits for requests only.
 ///
 /// The task has the body until the reply: a handler may be entered again, with the same arguments. So the body stays in
 /// the [budget](crate::RequestBudget), and [`Limits::session_request_bytes`](crate::Limits::session_request_bytes) limits
@@ -51,6 +52,7 @@ const BEGIN_WITHIN: Duration = Duration::from_secs(1);
 ///
 /// > Disconnection **SHOULD NOT** be interpreted as the client cancelling its request.
 pub(crate) async fn respond<S: MessageService>(
+    server: &S,
     open: &OpenSession<S::Session>,
     parts: Parts,
     body: RequestBody,
@@ -62,8 +64,17 @@ pub(crate) async fn respond<S: MessageService>(
     let session = open.session.clone();
     let primes = session.version().has_priming_events();
     let outbox = open.outbox.sibling();
+    let head = Arc::new(RequestHead { headers: parts.headers, extensions: parts.extensions });
+    let body = Arc::new(body);
+    if is_batch(&body) {
+        let (server, session) = (server.clone(), session.clone());
+        let (head, body) = (Arc::clone(&head), Arc::clone(&body));
+        tokio::spawn(async move {
+            // The error of a notification has no place in the response of a batch.
+            let _ = notify(&server, &session, &body, &authorized.caller_of(&head)).await;
+        });
+    }
     let running = tokio::spawn(async move {
-        let head = Arc::new(RequestHead { headers: parts.headers, extensions: parts.extensions });
         let caller = authorized.caller_of(&head);
         // Without event streams, the request sends nothing before its reply, and cannot ask.
         let caller = if accepts.events { caller.with_outbox(&outbox) } else { caller };
@@ -180,6 +191,32 @@ async fn answer<S: MessageService>(
         // The body was read before: a request, or a batch.
         _ => Some((BatchService::<S>::Session(session).answer_all(body, caller).await?, None)),
     }
+}
+
+/// Runs the handlers of the notifications in a body that belong to extensions.
+///
+/// # Errors
+/// The reply that says why the last one was not accepted.
+pub(crate) async fn notify<S: MessageService>(
+    server: &S,
+    session: &S::Session,
+    body: &[u8],
+    caller: &Caller<'_>,
+) -> Result<(), ReplyMessage> {
+    let batch = if is_batch(body) { read(body).unwrap_or_default() } else { Vec::new() };
+    let mut messages: Vec<&[u8]> = batch.iter().map(|message| message.get().as_bytes()).collect();
+    if messages.is_empty() {
+        messages.push(body);
+    }
+    let mut notified = Ok(());
+    for message in messages {
+        if let Ok(Incoming::Notification(notification)) = Incoming::parse(message)
+            && server.has_notification(&notification.method)
+        {
+            notified = server.notify(&notification, Some(session), caller).await;
+        }
+    }
+    notified
 }
 
 /// Passes on the notifications and responses of a batch. Returns whether the batch holds a request.
@@ -356,7 +393,7 @@ impl SessionMessages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::{MAX_MESSAGES, is_batch};
+    use crate::serve::MAX_MESSAGES;
     use proptest::prelude::*;
 
     proptest! {
