@@ -344,6 +344,9 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_secs(1_562_262_618);
         let request = ProvenRequest::new("GET", token, thumbprint);
         assert_eq!(verifier.verify(proof, request, now), Ok(()));
-        assert_eq!(verifier.verify(proof, request, now), Err(DpopError::Invalid("it was there before (jti)")));
+        assert_eq!(
+            verifier.verify(proof, request, now),
+            Err(DpopError::Invalid("it was there before (jti)"))
+        );
     }
 }
