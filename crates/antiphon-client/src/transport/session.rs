@@ -93,9 +93,9 @@ impl IncomingRequest {
 impl From<antiphon_wire::Notification<'_>> for ServerMessage {
     fn from(notification: antiphon_wire::Notification<'_>) -> Self {
         Self::Notification(IncomingNotification::new(
- notification.method.into_owned(),
- notification.params.map(ToOwned::to_owned),
-))
+            notification.method.into_owned(),
+            notification.params.map(ToOwned::to_owned),
+        ))
     }
 }
 

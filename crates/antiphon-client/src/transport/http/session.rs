@@ -1,7 +1,7 @@
 //! A legacy session over Streamable HTTP: 2025-03-26 to 2025-11-25.
 
 use crate::transport::{
-    OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
+    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
         answer,
@@ -133,8 +133,7 @@ impl Shared {
         let of_session = self.id().is_some();
         let mut post = self.request(Method::POST, request.body);
         add_headers(post.headers_mut(), &request.headers)?;
-        let mut wait =
-            |waits| on_message(ServerMessage::Notification(IncomingNotification::waiting(waits)));
+        let mut wait = |waits| on_message(ServerMessage::Notification(IncomingNotification::waiting(waits)));
         let response = self.send_waiting(post, &mut wait).await?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() {
