@@ -35,14 +35,14 @@ fi
 
 programs=$(realpath "${INTEROP_PROGRAMS:-$root/target/debug}")
 ANTIPHON=$programs/antiphon ANTIPHON_FLEET=$programs/fleet ANTIPHON_EVERYTHING=$programs/conformance-server
-ANTIPHON_TABLE=$programs/antiphon-interop-table ANTIPHON_WIDE=$programs/antiphon-interop-wide ANTIPHON_LEGACY=$programs/antiphon-interop-legacy
-for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET" "$ANTIPHON_LEGACY"; do
+ANTIPHON_TABLE=$programs/antiphon-interop-table ANTIPHON_WIDE=$programs/antiphon-interop-wide ANTIPHON_LEGACY=$programs/antiphon-interop-legacy ANTIPHON_OAUTH=$programs/antiphon-interop-oauth
+for program in "$ANTIPHON" "$ANTIPHON_TABLE" "$ANTIPHON_WIDE" "$ANTIPHON_EVERYTHING" "$ANTIPHON_FLEET" "$ANTIPHON_LEGACY" "$ANTIPHON_OAUTH"; do
     [ -x "$program" ] || {
         echo "$program is not there: cargo build --workspace --bins" >&2
         exit 2
     }
 done
-export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING ANTIPHON_FLEET ANTIPHON_LEGACY
+export ANTIPHON ANTIPHON_TABLE ANTIPHON_WIDE ANTIPHON_EVERYTHING ANTIPHON_FLEET ANTIPHON_LEGACY ANTIPHON_OAUTH
 # The table is of the cases that every run has.
 [ "$mode" = none ] || unset INTEROP_SLOW
 

@@ -8,24 +8,22 @@ use crate::{
 use antiphon::client::{
     Client,
     oauth::{
-        Consent, Credentials, Error, ErrorKind, Loopback, OAuth, OAuthBuilder, Session, SignInFuture,
-        SignInHandler, SignInPlace, SignedIn, SignedOut, store::FileStore,
+        Consent, Credentials, DeviceSignIn, Error, ErrorKind, Loopback, OAuth, OAuthBuilder, Session,
+        SignInFuture, SignInHandler, SignInPlace, SignedIn, SignedOut, store::FileStore,
     },
     transport::{HttpTransport, HttpTransportBuilder},
 };
 use serde_json::{Value, json};
 use std::{
+    convert::Infallible,
     env,
     error::Error as StdError,
     io,
     path::PathBuf,
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
-
-/// The time for a sign-in.
-const PERSON_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Lets the requests of a transport have the token of the server's sign-in. At a terminal, a server that demands a sign-in gets one.
 pub(crate) fn authorize(builder: HttpTransportBuilder) -> Result<HttpTransportBuilder, Failure> {
@@ -47,11 +45,13 @@ pub(crate) async fn login(args: &LoginArgs) -> Result<Exit, Failure> {
             None => Credentials::public(id),
         });
     }
-    let mut handler = terminal_handler();
-    if let Some(port) = args.port {
-        handler = handler.port(port);
-    }
-    let oauth = oauth.handler(handler).build().map_err(failure)?;
+    let oauth = if args.device {
+        oauth.device(show_code).handler(NoDevices)
+    } else {
+        let handler = terminal_handler();
+        oauth.handler(args.port.into_iter().fold(handler, Loopback::port))
+    };
+    let oauth = oauth.build().map_err(failure)?;
     let session = oauth.session(&args.server.url).map_err(failure)?;
     let was_known = session.signed_in().await.map_err(failure)?.is_some();
     let answered = if was_known { Ok(()) } else { answer_challenge(&oauth, &args.server.url).await };
@@ -68,8 +68,7 @@ pub(crate) async fn login(args: &LoginArgs) -> Result<Exit, Failure> {
 async fn answer_challenge(oauth: &OAuth, url: &str) -> Result<(), Failure> {
     let transport = HttpTransport::builder(url).oauth(oauth).build();
     let transport = transport.map_err(|error| Failure::usage(error.to_string()))?;
-    let client = Client::builder("antiphon", env!("CARGO_PKG_VERSION")).leg_timeout(PERSON_TIME);
-    let client = client.connect(transport);
+    let client = Client::builder("antiphon", env!("CARGO_PKG_VERSION")).connect(transport);
     let discovered = client.discover().await;
     client.close().await;
     Ok(discovered.map(drop)?)
@@ -119,6 +118,30 @@ pub(crate) async fn token(args: &SignedInArgs) -> Result<Exit, Failure> {
         console::out(token.expose());
     }
     Ok(Exit::Done)
+}
+
+/// Shows what a person does at another device.
+async fn show_code(begun: DeviceSignIn) -> Result<(), Infallible> {
+    console::note(&format!("{begun}."));
+    console::note(&format!(
+        "Open {}, and enter the code: {}",
+        console::line(begun.verification_uri()),
+        begun.user_code()
+    ));
+    if let Some(complete) = begun.verification_uri_complete() {
+        console::note(&format!("Or open {}, and compare the code.", console::line(complete)));
+    }
+    Ok(())
+}
+
+/// The handler where the authorization server supports no sign-in at another device.
+struct NoDevices;
+
+impl SignInHandler for NoDevices {
+    fn open<'a>(&'a self, _: Option<&'a str>) -> SignInFuture<'a, Box<dyn SignInPlace>> {
+        let text = "the authorization server supports no sign-in at another device: leave out --device";
+        Box::pin(std::future::ready(Err(Error::new(ErrorKind::SignIn, text))))
+    }
 }
 
 /// The handler without a person.

@@ -339,7 +339,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The time limit of one request: 60 seconds unless set. The time of callbacks does not count.
+    /// The time limit of one request: 60 seconds unless set. The time of callbacks and of a sign-in does not count.
     ///
     /// > Implementations **SHOULD** establish timeouts for all sent requests, to prevent hung connections and resource
     /// > exhaustion.

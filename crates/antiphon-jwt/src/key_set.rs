@@ -80,6 +80,13 @@ impl KeySet {
     }
 }
 
+/// Reads one public key, for an algorithm that it must fit.
+pub(crate) fn read_key(key: Value, algorithm: Algorithm) -> Option<PublicKey> {
+    let key = serde_json::from_value::<WrittenKey>(key).ok()?.read()?;
+    let fits = key.algorithm.is_none_or(|only| only == algorithm) && algorithm.fits(&key.public);
+    fits.then_some(key.public)
+}
+
 impl WrittenKey {
     fn read(self) -> Option<Key> {
         if self.used_for.is_some_and(|used_for| used_for != "sig")
@@ -158,6 +165,26 @@ pub(super) enum PublicKey {
     Ed25519(Vec<u8>),
 }
 
+impl PublicKey {
+    /// The required members of the key as JSON, in their order by name: RFC 7638 hashes this text.
+    pub(crate) fn canonical(&self) -> String {
+        let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let curve = |name: &str, point: &[u8]| {
+            // One byte says that the point is not compressed.
+            let (x, y) = point[1..].split_at(point.len() / 2);
+            format!(r#"{{"crv":"{name}","kty":"EC","x":"{}","y":"{}"}}"#, text(x), text(y))
+        };
+        match self {
+            Self::Rsa { modulus, exponent } => {
+                format!(r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#, text(exponent), text(modulus))
+            }
+            Self::P256(point) => curve("P-256", point),
+            Self::P384(point) => curve("P-384", point),
+            Self::Ed25519(x) => format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, text(x)),
+        }
+    }
+}
+
 impl Algorithm {
     pub(crate) const ALL: [Self; 9] = [
         Self::Rs256,
@@ -170,6 +197,21 @@ impl Algorithm {
         Self::Es384,
         Self::EdDsa,
     ];
+
+    /// The name in JWS.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Rs384 => "RS384",
+            Self::Rs512 => "RS512",
+            Self::Ps256 => "PS256",
+            Self::Ps384 => "PS384",
+            Self::Ps512 => "PS512",
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::EdDsa => "EdDSA",
+        }
+    }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {

@@ -126,6 +126,46 @@ pub fn is_jwt(token: &str) -> bool {
 /// # Errors
 /// A text for the log, which holds nothing of the token.
 pub(crate) fn parse(token: &str) -> Result<Unverified<'_>, &'static str> {
+    let parts = parts(token)?;
+    // > the resource server MUST verify that the "typ" header value is "at+jwt" or "application/at+jwt" (RFC 9068, 4)
+    // Many issuers say `JWT`, or nothing; an ID token, which says the same, is for another audience.
+    match parts.header.get("typ").map(Value::as_str) {
+        None => {}
+        Some(Some(kind))
+            if ["at+jwt", "application/at+jwt", "jwt"].contains(&&*kind.to_ascii_lowercase()) => {}
+        Some(_) => return Err("it is another kind of JWT (typ)"),
+    }
+    let key_id = match parts.header.get("kid") {
+        None => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(_) => return Err("its kid is no text"),
+    };
+    let algorithm = parts.algorithm()?;
+    let Parts { claims, message, signature, .. } = parts;
+    Ok(Unverified { algorithm, key_id, claims, message, signature })
+}
+
+/// The parts of a JWT of any kind.
+pub(crate) struct Parts<'a> {
+    pub(crate) header: Map<String, Value>,
+    pub(crate) claims: Map<String, Value>,
+    /// The signed text: header and claims as they were sent.
+    pub(crate) message: &'a [u8],
+    pub(crate) signature: Vec<u8>,
+}
+
+impl Parts<'_> {
+    pub(crate) fn algorithm(&self) -> Result<Algorithm, &'static str> {
+        let algorithm = self.header.get("alg").and_then(Value::as_str).and_then(Algorithm::parse);
+        algorithm.ok_or("its algorithm is none that is accepted (alg)")
+    }
+}
+
+/// Splits a JWT.
+///
+/// # Errors
+/// A text for the log, which holds nothing of the token.
+pub(crate) fn parts(token: &str) -> Result<Parts<'_>, &'static str> {
     let (message, signature) = token.rsplit_once('.').ok_or("not a JWT")?;
     let (header, claims) = message.split_once('.').ok_or("not a JWT")?;
     // Five parts are an encrypted one.
@@ -139,27 +179,7 @@ pub(crate) fn parse(token: &str) -> Result<Unverified<'_>, &'static str> {
     if header.contains_key("crit") {
         return Err("it has critical extensions");
     }
-    // > the resource server MUST verify that the "typ" header value is "at+jwt" or "application/at+jwt" (RFC 9068, 4)
-    // Many issuers say `JWT`, or nothing; an ID token, which says the same, is for another audience.
-    match header.get("typ").map(Value::as_str) {
-        None => {}
-        Some(Some(kind))
-            if ["at+jwt", "application/at+jwt", "jwt"].contains(&&*kind.to_ascii_lowercase()) => {}
-        Some(_) => return Err("it is another kind of JWT (typ)"),
-    }
-    let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::parse);
-    let key_id = match header.get("kid") {
-        None => None,
-        Some(Value::String(id)) => Some(id.clone()),
-        Some(_) => return Err("its kid is no text"),
-    };
-    Ok(Unverified {
-        algorithm: algorithm.ok_or("its algorithm is none that is accepted (alg)")?,
-        key_id,
-        claims,
-        message: message.as_bytes(),
-        signature,
-    })
+    Ok(Parts { header, claims, message: message.as_bytes(), signature })
 }
 
 /// Reads a part as a JSON object. A duplicate name is an error, because two readers could read two values.

@@ -64,6 +64,13 @@ impl Credentials {
         }
     }
 
+    pub(crate) fn secret_of(&self) -> Option<&Secret> {
+        match &self.proof {
+            Proof::Secret(secret) => Some(secret),
+            Proof::None | Proof::Key(_) => None,
+        }
+    }
+
     /// These credentials as a registration at one authorization server.
     pub(crate) fn at(&self, authority: &Authority) -> Result<Registration, Error> {
         self.issuer.check(authority, "the credentials")?;

@@ -27,9 +27,9 @@ impl Consent {
     pub(crate) fn of(pending: &PendingSignIn) -> Self {
         Self {
             url: pending.url.clone(),
-            server: pending.server.clone(),
-            issuer: pending.issuer.clone(),
-            scopes: pending.scopes.clone(),
+            server: pending.basis.server.clone(),
+            issuer: pending.basis.issuer.clone(),
+            scopes: pending.basis.scopes.clone(),
             redirect_uri: pending.redirect_uri.clone(),
         }
     }
@@ -37,19 +37,34 @@ impl Consent {
     /// The host of the URL, by which the person recognizes the authorization server.
     #[must_use]
     pub fn host(&self) -> String {
-        let url = Url::parse(&self.url).ok();
-        url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+        host_of(&self.url)
     }
 }
 
 /// The sign-in in words: the host, the server and the scopes, escaped.
 impl fmt::Display for Consent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sign in at {} for {}", escaped(&self.host()), escaped(&self.server))?;
-        match &self.scopes[..] {
-            [] => Ok(()),
-            scopes => write!(f, ", to allow: {}", escaped(&scopes.join(" "))),
-        }
+        write_words(f, &self.host(), &self.server, &self.scopes)
+    }
+}
+
+/// The host of a URL that a person opens.
+pub(crate) fn host_of(url: &str) -> String {
+    let url = Url::parse(url).ok();
+    url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Writes what a person agrees to: the host, the server and the scopes.
+pub(crate) fn write_words(
+    f: &mut fmt::Formatter<'_>,
+    host: &str,
+    server: &str,
+    scopes: &[String],
+) -> fmt::Result {
+    write!(f, "Sign in at {} for {}", escaped(host), escaped(server))?;
+    match scopes {
+        [] => Ok(()),
+        scopes => write!(f, ", to allow: {}", escaped(&scopes.join(" "))),
     }
 }
 

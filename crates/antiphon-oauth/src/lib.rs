@@ -5,7 +5,7 @@
 //!  request ──▶ Attempt (session) ── 401, 403 ──▶ Flight ──▶ the store: another process may have renewed
 //!     ▲                                            ├──▶ discover ──▶ refresh (obtain)
 //!     │                                            ├──▶ grant: machines
-//!     └────────────── another token ◀──────────────┴──▶ sign_in: register ─▶ pending ─▶ handler ─▶ token
+//!     └────────────── another token ◀──────────────┴──▶ sign_in: register ─▶ pending ─▶ handler, or device ─▶ token
 //! ```
 //!
 //! ```
@@ -37,6 +37,7 @@ mod register;
 mod scope;
 
 mod credentials;
+mod device;
 mod grant;
 mod pending;
 mod token;
@@ -57,6 +58,7 @@ mod net;
 pub mod testing;
 
 pub use credentials::Credentials;
+pub use device::DeviceSignIn;
 pub use error::{Error, ErrorKind, Secret};
 pub use grant::{Assertion, Exchange, Grant, IdentityProvider};
 pub use handler::{ByHand, Consent, SignInFuture, SignInHandler, SignInPlace};

@@ -2,10 +2,11 @@
 
 use crate::{
     credentials::Credentials,
+    device::DeviceSignIn,
     discover::Tolerances,
     error::{Error, ErrorKind},
     grant::Grant,
-    handler::SignInHandler,
+    handler::{self, SignInHandler},
     register::{self, ClientMetadata},
     session::Session,
     settings::{ResourceParameter, Settings},
@@ -14,6 +15,7 @@ use crate::{
 use antiphon_wire::escaped;
 use std::{
     collections::HashMap,
+    error::Error as StdError,
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
@@ -43,6 +45,7 @@ impl OAuth {
             document: None,
             registers: true,
             handler: None,
+            device: None,
             store: Arc::new(MemoryStore::new()),
             account: String::new(),
             scopes: Vec::new(),
@@ -111,6 +114,22 @@ impl OAuthBuilder {
     /// Sets how people sign in. Without a handler, a sign-in that is needed is an error of the kind [`SignIn`](ErrorKind::SignIn).
     pub fn handler(mut self, handler: impl SignInHandler) -> Self {
         self.0.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Signs people in at another device, where the authorization server supports that (RFC 8628): `show` gets what the person needs,
+    /// the address of a page and a code, and the sign-in ends when the person has agreed there. It comes before a
+    /// [`handler`](Self::handler). For machines without a browser.
+    pub fn device<F, Fut, E>(mut self, show: F) -> Self
+    where
+        F: Fn(DeviceSignIn) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        self.0.device = Some(Arc::new(move |begun| {
+            let shown = show(begun);
+            Box::pin(async move { shown.await.map_err(handler::not_signed_in) })
+        }));
         self
     }
 

@@ -1,6 +1,7 @@
 //! The way to another token: the store, discovery, a refresh, a grant of a machine, or the sign-in of a person.
 
 use crate::{
+    credentials::Registration,
     discover::{self, Authority, Resource},
     dpop::DpopKey,
     error::{Error, ErrorKind},
@@ -247,11 +248,14 @@ impl Session {
         let mut tokens = request.run(&self.settings.grant).await?;
         // The grant itself renews it.
         tokens.refresh_token = None;
+        // The secret of a machine stays in its settings.
+        let client = self.settings.credentials.as_ref().map(|own| own.at(&found.authority)).transpose()?;
+        let client = client.map(|client| Registration { client_secret: None, ..client });
         let stored = StoredTokens {
             issuer: found.authority.issuer.clone(),
             token_endpoint: found.authority.token_endpoint.clone().unwrap_or_default(),
             revocation_endpoint: found.authority.revocation_endpoint.clone(),
-            client: None,
+            client,
             resource: found.parameter.clone(),
             access_token: tokens.access_token.clone(),
             refresh_token: None,

@@ -27,67 +27,59 @@ const SIGN_IN_TIME: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingSignIn {
-    pub(crate) server: String,
-    pub(crate) account: String,
+    pub(crate) basis: Basis,
     pub(crate) url: String,
-    pub(crate) issuer: String,
     /// `true` if the metadata says that answers name the issuer.
     pub(crate) names_issuer: bool,
-    pub(crate) token_endpoint: String,
-    pub(crate) revocation_endpoint: Option<String>,
-    pub(crate) client: Registration,
     pub(crate) redirect_uri: String,
-    pub(crate) resource: Option<String>,
-    pub(crate) scopes: Vec<String>,
     verifier: Secret,
     state: Secret,
-    /// The private key of DPoP, as base64url text.
-    pub(crate) dpop_key: Option<Secret>,
-    /// `true` if a token without a proof of possession must not be used.
-    pub(crate) dpop_required: bool,
     since: u64,
 }
 
-/// The parts of a sign-in that are known before.
-pub(crate) struct Plan {
+/// The parts of every sign-in that are known before a person answers.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Basis {
     pub(crate) server: String,
     pub(crate) account: String,
     pub(crate) issuer: String,
-    pub(crate) names_issuer: bool,
     pub(crate) token_endpoint: String,
     pub(crate) revocation_endpoint: Option<String>,
     pub(crate) client: Registration,
-    pub(crate) redirect_uri: String,
     pub(crate) resource: Option<String>,
     pub(crate) scopes: Vec<String>,
+    /// The private key of DPoP, as base64url text.
     pub(crate) dpop_key: Option<Secret>,
+    /// `true` if a token without a proof of possession must not be used.
     pub(crate) dpop_required: bool,
 }
 
 impl PendingSignIn {
     /// Begins a sign-in at an authorization endpoint. `more` are parameters of the settings, which replace none of the protocol.
     pub(crate) fn begin(
-        plan: Plan,
+        basis: Basis,
+        (redirect_uri, names_issuer): (&str, bool),
         mut endpoint: Url,
         more: &[(String, String)],
         now: SystemTime,
     ) -> Result<Self, Error> {
         let (verifier, state) = (random_text(32)?, random_text(16)?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
-        let scope = plan.scopes.join(" ");
+        let scope = basis.scopes.join(" ");
         let mut pairs = vec![
             ("response_type", "code"),
-            ("client_id", &plan.client.client_id),
-            ("redirect_uri", &plan.redirect_uri),
+            ("client_id", &basis.client.client_id),
+            ("redirect_uri", redirect_uri),
             ("state", &state),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ];
         // > MCP clients **MUST** send this parameter regardless of whether authorization servers support it.
-        pairs.extend(plan.resource.as_deref().map(|resource| ("resource", resource)));
+        pairs.extend(basis.resource.as_deref().map(|resource| ("resource", resource)));
         pairs.extend(Some(("scope", &*scope)).filter(|_| !scope.is_empty()));
         // OpenID Connect Core, section 11: without consent, `offline_access` is ignored.
-        if crate::scope::is_offline(&plan.scopes) && !more.iter().any(|(name, _)| name == "prompt") {
+        if crate::scope::is_offline(&basis.scopes) && !more.iter().any(|(name, _)| name == "prompt") {
             pairs.push(("prompt", "consent"));
         }
         let own: Vec<&str> = pairs.iter().map(|(name, _)| *name).collect();
@@ -95,20 +87,11 @@ impl PendingSignIn {
         endpoint.query_pairs_mut().extend_pairs(&pairs).extend_pairs(more);
         Ok(Self {
             url: endpoint.into(),
-            server: plan.server,
-            account: plan.account,
-            issuer: plan.issuer,
-            names_issuer: plan.names_issuer,
-            token_endpoint: plan.token_endpoint,
-            revocation_endpoint: plan.revocation_endpoint,
-            client: plan.client,
-            redirect_uri: plan.redirect_uri,
-            resource: plan.resource,
-            scopes: plan.scopes,
+            basis,
+            names_issuer,
+            redirect_uri: redirect_uri.to_owned(),
             verifier: verifier.into(),
             state: state.into(),
-            dpop_key: plan.dpop_key,
-            dpop_required: plan.dpop_required,
             since: seconds(now),
         })
     }
@@ -122,13 +105,13 @@ impl PendingSignIn {
     /// The URL of the resource server.
     #[must_use]
     pub fn server(&self) -> &str {
-        &self.server
+        &self.basis.server
     }
 
     /// The issuer that the person signs in at.
     #[must_use]
     pub fn issuer(&self) -> &str {
-        &self.issuer
+        &self.basis.issuer
     }
 
     /// The address to which the browser returns.
@@ -140,7 +123,7 @@ impl PendingSignIn {
     /// The requested scopes; empty if the server chooses.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
-        &self.scopes
+        &self.basis.scopes
     }
 
     /// `state` of this sign-in, by which a host finds it when the browser returns.
@@ -187,7 +170,7 @@ impl PendingSignIn {
             let description = one("error_description")?.map(|text| format!(": {}", escaped(&text)));
             let text = format!(
                 "the authorization server {} refused the sign-in: {}{}",
-                escaped(&self.issuer),
+                escaped(&self.basis.issuer),
                 escaped(&code),
                 description.unwrap_or_default()
             );
@@ -203,20 +186,20 @@ impl PendingSignIn {
     /// > Clients **MUST NOT** act on or display `error`, `error_description`, or `error_uri` values
     fn check_issuer(&self, found: Option<&str>) -> Result<(), Error> {
         match (self.names_issuer, found) {
-            (_, Some(found)) if found == self.issuer => Ok(()),
+            (_, Some(found)) if found == self.basis.issuer => Ok(()),
             (false, None) => Ok(()),
             (true, None) => Err(Error::new(
                 ErrorKind::Issuer,
                 format!(
                     "the answer to the sign-in does not name its issuer, which {} always does: it is refused",
-                    escaped(&self.issuer)
+                    escaped(&self.basis.issuer)
                 ),
             )),
             (_, Some(_)) => Err(Error::new(
                 ErrorKind::Issuer,
                 format!(
                     "the answer to the sign-in is of another issuer than {}: it is refused",
-                    escaped(&self.issuer)
+                    escaped(&self.basis.issuer)
                 ),
             )),
         }
@@ -231,9 +214,9 @@ fn same(one: &[u8], other: &[u8]) -> bool {
 impl fmt::Debug for PendingSignIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingSignIn")
-            .field("server", &self.server)
-            .field("issuer", &self.issuer)
-            .field("scopes", &self.scopes)
+            .field("server", &self.basis.server)
+            .field("issuer", &self.basis.issuer)
+            .field("scopes", &self.basis.scopes)
             .finish_non_exhaustive()
     }
 }
@@ -243,12 +226,13 @@ mod tests {
     use super::*;
     use crate::credentials::{Method, Source};
 
-    fn plan(names_issuer: bool) -> Plan {
+    const REDIRECT_URI: &str = "http://127.0.0.1:99/callback";
+
+    fn basis() -> Basis {
         let issuer = "https://as.example".to_owned();
-        Plan {
+        Basis {
             server: "https://a.example/mcp".into(),
             account: String::new(),
-            names_issuer,
             token_endpoint: "https://as.example/token".into(),
             revocation_endpoint: None,
             client: Registration {
@@ -260,7 +244,6 @@ mod tests {
                 secret_expires_at: None,
                 source: Source::Document,
             },
-            redirect_uri: "http://127.0.0.1:99/callback".into(),
             resource: Some("https://a.example".into()),
             scopes: vec!["a".into(), "offline_access".into()],
             dpop_key: None,
@@ -274,7 +257,8 @@ mod tests {
         let endpoint = Url::parse("https://as.example/authorize?tenant=1").unwrap();
         let more = [("login_hint", "me"), ("state", "mine"), ("resource", "mine")];
         let more = more.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let begun = PendingSignIn::begin(plan(true), endpoint, &more, SystemTime::now()).unwrap();
+        let begun =
+            PendingSignIn::begin(basis(), (REDIRECT_URI, true), endpoint, &more, SystemTime::now()).unwrap();
         let url = Url::parse(begun.url()).unwrap();
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let get = |name: &str| {
@@ -287,7 +271,7 @@ mod tests {
             ("tenant", "1"),
             ("response_type", "code"),
             ("client_id", "me"),
-            ("redirect_uri", "http://127.0.0.1:99/callback"),
+            ("redirect_uri", REDIRECT_URI),
             ("code_challenge_method", "S256"),
             // Byte by byte: no slash is added.
             ("resource", "https://a.example"),
@@ -312,7 +296,9 @@ mod tests {
         let iss = "iss=https%3A%2F%2Fas.example";
         let check = |names_issuer: bool, returned: &str, expected: Result<&str, ErrorKind>| {
             let now = SystemTime::now();
-            let begun = PendingSignIn::begin(plan(names_issuer), endpoint.clone(), &[], now).unwrap();
+            let begun =
+                PendingSignIn::begin(basis(), (REDIRECT_URI, names_issuer), endpoint.clone(), &[], now)
+                    .unwrap();
             let returned = returned.replace("STATE", begun.state());
             let found = begun.code(&returned, now);
             if let Err(fault) = &found {

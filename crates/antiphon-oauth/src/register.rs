@@ -6,6 +6,7 @@
 
 use crate::{
     credentials::{Credentials, Method, Registration, Source},
+    device::DEVICE_CODE,
     discover::Authority,
     error::{Error, ErrorKind, Secret},
     net::Net,
@@ -75,7 +76,7 @@ pub(crate) async fn register(
     net: Net,
     authority: &Authority,
     metadata: &ClientMetadata,
-    redirect_uri: &str,
+    redirect_uri: Option<&str>,
     scopes: &[String],
     now: SystemTime,
 ) -> Result<Registration, Error> {
@@ -102,8 +103,10 @@ pub(crate) async fn register(
             Err(_) => format!("it answered {}", answer.status),
             Ok(fault) => {
                 let description = fault.error_description.map(|text| format!(": {}", escaped(&text)));
-                let hint = match &*fault.error {
-                    "invalid_redirect_uri" => format!("; it was asked for the redirect URI {redirect_uri}"),
+                let hint = match (&*fault.error, redirect_uri) {
+                    ("invalid_redirect_uri", Some(uri)) => {
+                        format!("; it was asked for the redirect URI {uri}")
+                    }
                     _ => String::new(),
                 };
                 format!("{}{}{hint}", escaped(&fault.error), description.unwrap_or_default())
@@ -131,7 +134,7 @@ pub(crate) async fn register(
         client_id: found.client_id,
         client_secret: found.client_secret,
         method,
-        redirect_uri: Some(redirect_uri.to_owned()),
+        redirect_uri: redirect_uri.map(str::to_owned),
         secret_expires_at: expires,
         source: Source::Dynamic,
     })
@@ -150,18 +153,24 @@ fn requested_method(authority: &Authority) -> Result<Method, Error> {
     })
 }
 
-/// The document of a registration.
+/// The document of a registration. Without a redirect URI, the client signs people in at another device.
 ///
 /// > MCP clients **MUST** specify an appropriate `application_type` during dynamic client registration
-fn document(metadata: &ClientMetadata, redirect_uri: &str, scopes: &[String], method: Method) -> Value {
-    let url = Url::parse(redirect_uri);
-    let is_web =
-        url.is_ok_and(|url| url.scheme() == "https" && check_secure("http", url.host_str()).is_err());
+fn document(
+    metadata: &ClientMetadata,
+    redirect_uri: Option<&str>,
+    scopes: &[String],
+    method: Method,
+) -> Value {
+    let is_web = redirect_uri
+        .and_then(|uri| Url::parse(uri).ok())
+        .is_some_and(|url| url.scheme() == "https" && check_secure("http", url.host_str()).is_err());
+    let grant = if redirect_uri.is_some() { "authorization_code" } else { DEVICE_CODE };
     let mut document = json!({
         "client_name": metadata.name,
-        "redirect_uris": [redirect_uri],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
+        "redirect_uris": redirect_uri.into_iter().collect::<Vec<_>>(),
+        "grant_types": [grant, "refresh_token"],
+        "response_types": redirect_uri.iter().map(|_| "code").collect::<Vec<_>>(),
         "token_endpoint_auth_method": method.name(),
         "application_type": if is_web { "web" } else { "native" },
     });
@@ -188,13 +197,16 @@ mod tests {
             ("com.example.app:/callback", "native"),
             ("https://host.example/callback", "web"),
         ] {
-            let found = document(&metadata, redirect_uri, &[], Method::None);
+            let found = document(&metadata, Some(redirect_uri), &[], Method::None);
             assert_eq!(found["application_type"], expected, "{redirect_uri}");
             assert_eq!(found["grant_types"], json!(["authorization_code", "refresh_token"]));
             assert!(found.get("scope").is_none());
         }
         let scopes = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(document(&metadata, "http://127.0.0.1/c", &scopes, Method::Post)["scope"], "a b");
+        assert_eq!(document(&metadata, Some("http://127.0.0.1/c"), &scopes, Method::Post)["scope"], "a b");
+        let device = document(&metadata, None, &[], Method::None);
+        assert_eq!((&device["redirect_uris"], &device["response_types"]), (&json!([]), &json!([])));
+        assert_eq!(device["grant_types"], json!([DEVICE_CODE, "refresh_token"]));
     }
 
     #[test]

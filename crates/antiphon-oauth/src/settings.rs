@@ -1,7 +1,7 @@
 //! The settings of a program that signs in.
 
 use crate::{
-    credentials::Credentials, discover::Tolerances, grant::Grant, handler::SignInHandler,
+    credentials::Credentials, device::ShowDevice, discover::Tolerances, grant::Grant, handler::SignInHandler,
     register::ClientMetadata, store::TokenStore,
 };
 use std::{sync::Arc, time::SystemTime};
@@ -14,6 +14,7 @@ pub(crate) struct Settings {
     pub(crate) document: Option<Credentials>,
     pub(crate) registers: bool,
     pub(crate) handler: Option<Arc<dyn SignInHandler>>,
+    pub(crate) device: Option<Arc<ShowDevice>>,
     pub(crate) store: Arc<dyn TokenStore>,
     pub(crate) account: String,
     pub(crate) scopes: Vec<String>,

@@ -9,12 +9,12 @@ use crate::{
     handler::Consent,
     net::Net,
     obtain::Found,
-    pending::{PendingSignIn, Plan},
+    pending::{Basis, PendingSignIn},
     record::{Access, Origin, Record, StoredTokens, dpop_key, dpop_text},
     register,
     scope::{self, ScopeSources},
     session::Session,
-    token::{TokenEndpoint, TokenFault},
+    token::{TokenEndpoint, TokenFault, Tokens},
 };
 use antiphon_wire::Challenge;
 use std::{sync::Arc, time::Duration};
@@ -39,6 +39,15 @@ impl Session {
     /// # Errors
     /// [`Error`] if the server cannot be found, or the client not be registered.
     pub async fn begin(&self, redirect_uri: &str, challenge: Option<&str>) -> Result<PendingSignIn, Error> {
+        let (found, record, scopes) = self.prepared(challenge).await?;
+        self.plan(&found, &record, scopes, redirect_uri).await
+    }
+
+    /// All that is known of a sign-in before its client is.
+    pub(crate) async fn prepared(
+        &self,
+        challenge: Option<&str>,
+    ) -> Result<(Found, Record, Vec<String>), Error> {
         let why = Why::of(Kind::Login, None, &Challenge::parse_all(challenge));
         let record = self.record().await?;
         let found = self.discover(Net { reach: self.reach().await }, &record, &why).await?;
@@ -51,7 +60,7 @@ impl Session {
             always: &self.settings.scopes,
             offline: self.settings.offline,
         });
-        self.plan(&found, &record, scopes, redirect_uri).await
+        Ok((found, record, scopes))
     }
 
     /// Finishes a sign-in with the address to which the browser returned. The tokens are stored, and the session uses them.
@@ -60,24 +69,34 @@ impl Session {
     /// [`Callback`](ErrorKind::Callback) or [`Issuer`](ErrorKind::Issuer) if the address is not the answer to this sign-in;
     /// [`Denied`](ErrorKind::Denied) if the person refused; other kinds if no token is issued.
     pub async fn finish(&self, pending: PendingSignIn, returned: &str) -> Result<(), Error> {
-        let is_here = Url::parse(&pending.server).is_ok_and(|server| Ok(server) == Url::parse(&self.server));
-        if !is_here || pending.account != self.settings.account {
-            let text = "this sign-in was begun for another server or account";
-            return Err(Error::new(ErrorKind::Callback, text));
-        }
+        self.check_own(&pending.basis)?;
         self.redeem(Net { reach: self.reach().await }, &pending, returned)
             .await
             .map(drop)
             .map_err(Error::from)
     }
 
-    /// Signs a person in with the handler.
+    /// Checks that a sign-in is one of this server and account.
+    pub(crate) fn check_own(&self, basis: &Basis) -> Result<(), Error> {
+        let is_here = Url::parse(&basis.server).is_ok_and(|server| Ok(server) == Url::parse(&self.server));
+        if is_here && basis.account == self.settings.account {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Callback, "this sign-in was begun for another server or account"))
+    }
+
+    /// Signs a person in: at another device if the program can show a code, else with the handler.
     pub(crate) async fn sign_in(
         &self,
         found: &Found,
         record: &Record,
         scopes: Vec<String>,
     ) -> Result<Arc<Access>, Error> {
+        if let Some(show) = &self.settings.device
+            && found.authority.device_authorization_endpoint.is_some()
+        {
+            return self.sign_in_at_device(found, record, scopes, &**show).await;
+        }
         let Some(handler) = &self.settings.handler else {
             let text = "the server demands a sign-in, and this program has no way to ask a person for it";
             return Err(Error::new(ErrorKind::SignIn, text));
@@ -122,24 +141,37 @@ impl Session {
         let endpoint =
             |text: Option<&str>, what| Authority::endpoint(found.net, &authority.issuer, text, what);
         let authorize = endpoint(authority.authorization_endpoint.as_deref(), "authorization endpoint")?;
-        endpoint(authority.token_endpoint.as_deref(), "token endpoint")?;
+        let basis = self.basis(found, record, scopes, Some(redirect_uri)).await?;
+        let names_issuer = authority.authorization_response_iss_parameter_supported;
+        let (more, now) = (&self.settings.parameters, self.now());
+        PendingSignIn::begin(basis, (redirect_uri, names_issuer), authorize, more, now)
+    }
+
+    /// The parts of a sign-in that do not depend on its kind. `redirect_uri` is `None` if no browser returns.
+    pub(crate) async fn basis(
+        &self,
+        found: &Found,
+        record: &Record,
+        scopes: Vec<String>,
+        redirect_uri: Option<&str>,
+    ) -> Result<Basis, Error> {
+        let authority = &found.authority;
+        let token_endpoint = authority.token_endpoint.as_deref();
+        Authority::endpoint(found.net, &authority.issuer, token_endpoint, "token endpoint")?;
         let client = self.client(found, record, &scopes, redirect_uri).await?;
         let key = found.dpop.then(DpopKey::generate).transpose()?;
-        let plan = Plan {
+        Ok(Basis {
             server: self.server.clone(),
             account: self.settings.account.clone(),
             issuer: authority.issuer.clone(),
-            names_issuer: authority.authorization_response_iss_parameter_supported,
-            token_endpoint: authority.token_endpoint.clone().unwrap_or_default(),
+            token_endpoint: token_endpoint.unwrap_or_default().to_owned(),
             revocation_endpoint: authority.revocation_endpoint.clone(),
             client,
-            redirect_uri: redirect_uri.to_owned(),
             resource: found.parameter.clone(),
             scopes,
             dpop_key: key.as_ref().map(dpop_text),
             dpop_required: found.dpop_required,
-        };
-        PendingSignIn::begin(plan, authorize, &self.settings.parameters, self.now())
+        })
     }
 
     /// The client at this authorization server: given, by a document, registered before, or registered now.
@@ -148,7 +180,7 @@ impl Session {
         found: &Found,
         record: &Record,
         scopes: &[String],
-        redirect_uri: &str,
+        redirect_uri: Option<&str>,
     ) -> Result<Registration, Error> {
         let (settings, authority) = (&self.settings, &found.authority);
         if let Some(credentials) = &settings.credentials {
@@ -160,7 +192,7 @@ impl Session {
             return Ok(register::by_document(document, authority));
         }
         if let Some(known) = record.registration(&authority.issuer, self.now())
-            && known.redirect_uri.as_deref() == Some(redirect_uri)
+            && known.redirect_uri.as_deref() == redirect_uri
         {
             return Ok(known.clone());
         }
@@ -179,46 +211,62 @@ impl Session {
         returned: &str,
     ) -> Result<Arc<Access>, TokenFault> {
         let code = pending.code(returned, self.now())?;
-        let key = pending.dpop_key.as_ref().map(dpop_key).transpose()?;
-        let endpoint = TokenEndpoint {
-            net,
-            url: net.check(&pending.token_endpoint, "the token endpoint")?,
-            issuer: &pending.issuer,
-            client: Some(&pending.client),
-            key: self.signing_key(),
-            dpop: key.as_ref(),
-            nonces: &self.nonces,
-            now: self.now(),
-        };
         let mut parameters = vec![
             ("grant_type", "authorization_code"),
             ("code", code.expose()),
             ("redirect_uri", &pending.redirect_uri),
             ("code_verifier", pending.verifier()),
         ];
-        parameters.extend(pending.resource.as_deref().map(|resource| ("resource", resource)));
-        let tokens = endpoint.request(&parameters).await?;
+        let basis = &pending.basis;
+        parameters.extend(basis.resource.as_deref().map(|resource| ("resource", resource)));
+        let tokens = self.request_tokens(net, basis, &parameters).await?;
+        Ok(self.keep(basis, tokens).await?)
+    }
+
+    /// Requests the tokens of a sign-in.
+    pub(crate) async fn request_tokens(
+        &self,
+        net: Net,
+        basis: &Basis,
+        parameters: &[(&str, &str)],
+    ) -> Result<Tokens, TokenFault> {
+        let key = basis.dpop_key.as_ref().map(dpop_key).transpose()?;
+        let endpoint = TokenEndpoint {
+            net,
+            url: net.check(&basis.token_endpoint, "the token endpoint")?,
+            issuer: &basis.issuer,
+            client: Some(&basis.client),
+            key: self.signing_key(),
+            dpop: key.as_ref(),
+            nonces: &self.nonces,
+            now: self.now(),
+        };
+        endpoint.request(parameters).await
+    }
+
+    /// Stores the tokens of a sign-in, with the registration of its client.
+    pub(crate) async fn keep(&self, basis: &Basis, tokens: Tokens) -> Result<Arc<Access>, Error> {
         let _lock = self.settings.store.lock(&self.key).await?;
         let mut record = self.record().await?;
-        if pending.client.source == Source::Dynamic {
-            record.keep(&pending.client);
+        if basis.client.source == Source::Dynamic {
+            record.keep(&basis.client);
         }
-        record.asked = pending.scopes.clone();
+        record.asked = basis.scopes.clone();
         let stored = StoredTokens {
-            issuer: pending.issuer.clone(),
-            token_endpoint: pending.token_endpoint.clone(),
-            revocation_endpoint: pending.revocation_endpoint.clone(),
-            client: Some(pending.client.clone()),
-            resource: pending.resource.clone(),
+            issuer: basis.issuer.clone(),
+            token_endpoint: basis.token_endpoint.clone(),
+            revocation_endpoint: basis.revocation_endpoint.clone(),
+            client: Some(basis.client.clone()),
+            resource: basis.resource.clone(),
             access_token: tokens.access_token.clone(),
             refresh_token: tokens.refresh_token.clone(),
-            dpop_key: pending.dpop_key.clone(),
+            dpop_key: basis.dpop_key.clone(),
             is_dpop: false,
             obtained_at: 0,
             expires_at: None,
-            scopes: pending.scopes.clone(),
+            scopes: basis.scopes.clone(),
         };
-        let has_key = key.is_some();
-        Ok(self.accept(&mut record, stored, tokens, has_key, pending.dpop_required, Origin::Grant).await?)
+        let has_key = basis.dpop_key.is_some();
+        self.accept(&mut record, stored, tokens, has_key, basis.dpop_required, Origin::Grant).await
     }
 }

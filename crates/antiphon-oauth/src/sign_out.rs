@@ -1,6 +1,7 @@
 //! The state of a session's sign-in, and its end.
 
 use crate::{
+    credentials::{Credentials, Registration},
     discover::Authority,
     error::{Error, Secret},
     net::Net,
@@ -121,6 +122,11 @@ impl Session {
             let mut form = Serializer::new(String::new());
             form.append_pair("token", token.expose()).append_pair("token_type_hint", hint);
             if let Some(client) = &tokens.client {
+                let settings = self.settings.credentials.as_ref();
+                let secret =
+                    settings.filter(|own| own.id == client.client_id).and_then(Credentials::secret_of);
+                let secret = client.client_secret.clone().or(secret.cloned());
+                let client = Registration { client_secret: secret, ..client.clone() };
                 client.authenticate(self.signing_key(), &mut headers, &mut form, self.now())?;
             }
             form.finish()

@@ -168,19 +168,27 @@ impl TokenEndpoint<'_> {
     }
 
     fn refusal(&self, answer: &Answer) -> TokenFault {
-        let Ok(WrittenError { error: code, error_description }) = answer.json::<WrittenError>() else {
-            return self.unusable(&format!("it answered {}", answer.status)).into();
-        };
-        let mut text = format!("it answered {}", escaped(&code));
-        if let Some(description) = error_description {
-            text += &format!(": {}", escaped(&description));
+        let error = self.unusable(&refusal_text(answer));
+        match answer.json::<WrittenError>() {
+            Ok(WrittenError { error: code, .. }) => TokenFault::Refused { code, error },
+            Err(_) => error.into(),
         }
-        TokenFault::Refused { code, error: self.unusable(&text) }
     }
 
     fn unusable(&self, why: &str) -> Error {
         let text = format!("the authorization server {} issued no token: {why}", escaped(self.issuer));
         Error::new(ErrorKind::Token, text)
+    }
+}
+
+/// The words for an answer that refuses.
+pub(crate) fn refusal_text(answer: &Answer) -> String {
+    match answer.json::<WrittenError>() {
+        Err(_) => format!("it answered {}", answer.status),
+        Ok(WrittenError { error: code, error_description }) => {
+            let description = error_description.map(|text| format!(": {}", escaped(&text)));
+            format!("it answered {}{}", escaped(&code), description.unwrap_or_default())
+        }
     }
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct LoginArgs {
     /// The port to which the browser returns, if the client id has a fixed one; any free port unless given
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
+    /// Sign in at another device: open a page there, and enter the code that is shown here. For machines without a browser
+    #[arg(long, conflicts_with = "port")]
+    pub(crate) device: bool,
 }
 
 impl fmt::Debug for LoginArgs {

@@ -1,7 +1,7 @@
 //! `antiphon login`, `whoami`, `token` and `logout`.
 
 use crate::support::{Run, Scratch, Server, command, finish, run};
-use antiphon::testing::authority::TestAuthority;
+use antiphon::testing::authority::{DeviceAnswer, TestAuthority};
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
@@ -77,6 +77,28 @@ fn a_person_signs_in_and_out() {
 
     run(&["logout", &url]).ends(0, "Signed out; the tokens are revoked.");
     run(&["whoami", &url]).ends(3, "No sign-in.");
+}
+
+#[test]
+fn a_person_signs_in_at_another_device() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let authority = runtime.block_on(TestAuthority::start()).unwrap();
+    let (url, scratch) = (authority.resource(), Scratch::new());
+    let folder = scratch.path().join("tokens");
+    let run = |arguments: &[&str]| finish(&mut with_tokens(&folder, arguments));
+    let login = ["login", &url, "--scope", "files", "--device"];
+    authority.answer_devices(DeviceAnswer::Refuses);
+    run(&login).fails(4, "was refused");
+    authority.answer_devices(DeviceAnswer::Agrees);
+    let done = run(&login);
+    let issuer = authority.issuer();
+    done.ends(0, &format!("Signed in at {issuer} as client-"));
+    // The words of the consent come first.
+    let (words, code) = (done.stderr.find("to allow: files."), done.stderr.find("enter the code: USER-"));
+    assert!(words.is_some() && words < code, "{done:?}");
+    assert!(!done.stderr.contains("device-"), "{done:?}");
+    let token = run(&["token", &url]);
+    assert!(token.code == 0 && token.stdout.starts_with("token-"), "{token:?}");
 }
 
 #[test]

@@ -61,6 +61,9 @@ impl<'a> NotificationSink<'a> {
 
     /// Passes a notification to its observer, if the client requested it.
     pub(crate) fn on_notification(&mut self, notification: IncomingNotification) {
+        if let Some(waits) = notification.waits {
+            return self.deadline.pause(waits);
+        }
         let params = notification.params.as_deref().map_or("{}", RawValue::get);
         let dropped = match &*notification.method {
             method::PROGRESS => self.on_progress_params(params),

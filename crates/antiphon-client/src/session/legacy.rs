@@ -11,6 +11,7 @@ use crate::{
     asks::questions::Origin,
     request::{
         core::{BodyWriter, Core, RequestSpec},
+        deadline::RequestDeadline,
         fault::RequestFault,
     },
     session::{
@@ -256,8 +257,9 @@ pub(crate) async fn initialize(
     let body = write_request(&id, method::INITIALIZE, &params).map_err(RequestFault::Unwritable)?;
     let request = OutgoingRequest::new(id, method::INITIALIZE, version.clone(), body);
     let limit = core.bounds.leg_timeout;
-    let reply = timeout(limit, answering_pings(link, request)).await;
-    let reply = reply.map_err(|_| RequestFault::Timeout(limit))?.map_err(RequestFault::Transport)?;
+    let deadline = RequestDeadline::new(limit, None);
+    let reply = deadline.within(answering_pings(link, request, &deadline)).await;
+    let reply = reply.map_err(RequestFault::Timeout)?.map_err(RequestFault::Transport)?;
     let result = reply.map_err(|error| RequestFault::server(error, core.handlers.declared))?;
     serde_json::from_str(result.get())
         .map_err(|fault| RequestFault::Result { fault: OutcomeFault::Malformed(fault), ask: None })
@@ -269,12 +271,18 @@ pub(crate) async fn initialize(
 async fn answering_pings(
     link: &dyn SessionLink,
     request: OutgoingRequest,
+    deadline: &RequestDeadline,
 ) -> Result<ServerReply, TransportError> {
     let (to_pings, mut pings) = mpsc::channel(PINGS);
     let mut on_message = |message| match message {
         ServerMessage::Request(request) if request.method == method::PING => {
             // Further ones are dropped: those that wait are answered soon.
             let _ = to_pings.try_send(request.id);
+        }
+        ServerMessage::Notification(notification) => {
+            if let Some(waits) = notification.waits {
+                deadline.pause(waits);
+            }
         }
         _ => {}
     };

@@ -190,7 +190,8 @@ impl Shared {
         let flooded = AtomicBool::new(false);
         let mut on_message = |message| match message {
             ServerMessage::Notification(notification)
-                if matches!(&*notification.method, method::PROGRESS | method::MESSAGE) =>
+                if notification.waits.is_some()
+                    || matches!(&*notification.method, method::PROGRESS | method::MESSAGE) =>
             {
                 sink.on_notification(notification);
             }

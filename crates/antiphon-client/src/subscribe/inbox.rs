@@ -341,10 +341,8 @@ mod tests {
         if !id.is_null() {
             params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
         }
-        IncomingNotification {
-            method: format!("notifications/{method}"),
-            params: Some(to_raw_value(&params).unwrap()),
-        }
+        let params = Some(to_raw_value(&params).unwrap());
+        IncomingNotification::new(format!("notifications/{method}"), params)
     }
 
     fn inbox(filter: Value) -> Inbox {

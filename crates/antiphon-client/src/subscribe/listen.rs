@@ -131,10 +131,10 @@ async fn on_session(
         }
     });
     let granted = subscribe(&mut resources, &wanted, has_stream).await?;
-    let acknowledged = IncomingNotification {
-        method: method::SUBSCRIPTIONS_ACKNOWLEDGED.to_owned(),
-        params: to_raw_value(&AcknowledgedParams::new(&id, granted)).ok(),
-    };
+    let acknowledged = IncomingNotification::new(
+        method::SUBSCRIPTIONS_ACKNOWLEDGED,
+        to_raw_value(&AcknowledgedParams::new(&id, granted)).ok(),
+    );
     listener.on_change(&acknowledged);
     loop {
         tokio::select! {

@@ -174,12 +174,19 @@ pub struct IncomingNotification {
     pub method: String,
     /// The notification's `params`, as raw JSON text.
     pub params: Option<Box<RawValue>>,
+    /// Set if the transport itself says that it waits for a person who signs in, or that this is over: no server can send that.
+    pub(crate) waits: Option<bool>,
 }
 
 impl IncomingNotification {
     /// A notification of the server, for transports outside of this crate.
     pub fn new(method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
-        Self { method: method.into(), params }
+        Self { method: method.into(), params, waits: None }
+    }
+
+    /// Says that the transport begins or ends to wait for a person.
+    pub(crate) fn waiting(waits: bool) -> Self {
+        Self { method: String::new(), params: None, waits: Some(waits) }
     }
 }
 

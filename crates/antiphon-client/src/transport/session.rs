@@ -92,10 +92,10 @@ impl IncomingRequest {
 
 impl From<antiphon_wire::Notification<'_>> for ServerMessage {
     fn from(notification: antiphon_wire::Notification<'_>) -> Self {
-        Self::Notification(IncomingNotification {
-            method: notification.method.into_owned(),
-            params: notification.params.map(ToOwned::to_owned),
-        })
+        Self::Notification(IncomingNotification::new(
+            notification.method.into_owned(),
+            notification.params.map(ToOwned::to_owned),
+        ))
     }
 }
 

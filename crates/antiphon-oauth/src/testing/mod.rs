@@ -15,14 +15,13 @@
 //! ```
 
 mod http;
+mod state;
 
 pub use http::Seen;
 
 use crate::handler::{ByHand, Consent};
-use http::Reply;
-use serde_json::{Value, json};
+use state::State;
 use std::{
-    collections::{HashMap, HashSet},
     fmt, io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -77,6 +76,31 @@ pub enum Attack {
     EndlessScopes,
     /// The registration demands a method of authentication that nobody requested.
     OtherMethod,
+    /// The issuer of the metadata and of the answer has a slash at its end, which the metadata of the resource has not.
+    RootSlash,
+    /// Requests with a `resource` are refused.
+    RefusesResource,
+    /// The code for another device is a text for terminals.
+    TerminalCode,
+    /// The page for the code is a script.
+    ScriptPage,
+}
+
+/// The answer of a person at another device, to all sign-ins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceAnswer {
+    /// None yet.
+    #[default]
+    Pending,
+    /// None yet, and the program asks too often.
+    SlowDown,
+    /// The person agrees.
+    Agrees,
+    /// The person refuses.
+    Refuses,
+    /// The code has expired.
+    Expired,
 }
 
 /// A running authorization server, with a resource server at [`resource`](Self::resource).
@@ -84,25 +108,6 @@ pub struct TestAuthority {
     base: String,
     state: Arc<Mutex<State>>,
     task: JoinHandle<()>,
-}
-
-#[derive(Default)]
-struct State {
-    attacks: HashSet<Attack>,
-    seen: Vec<Seen>,
-    /// The number of codes, tokens and clients that were issued.
-    issued: usize,
-    challenge: Option<String>,
-    /// The access tokens that are valid, with their scopes.
-    valid: HashMap<String, String>,
-    /// The scopes of the last sign-in.
-    granted: String,
-    refresh: HashSet<String>,
-    spent: HashSet<String>,
-    expires_in: Option<u64>,
-    demands_scope: Option<String>,
-    supports_documents: bool,
-    forgot_clients: bool,
 }
 
 impl TestAuthority {
@@ -147,6 +152,40 @@ impl TestAuthority {
     /// Demands a scope of the resource: a token without it gets 403.
     pub fn demand_scope(&self, scope: &str) {
         self.lock().demands_scope = Some(scope.to_owned());
+    }
+
+    /// Answers for the person at another device, from now on.
+    pub fn answer_devices(&self, answer: DeviceAnswer) {
+        self.lock().device_answer = answer;
+    }
+
+    /// Issues tokens that are bound to the key of the request's proof (DPoP). The proof itself is not verified here.
+    pub fn bind_tokens(&self) {
+        self.lock().binds = true;
+    }
+
+    /// Returns the thumbprint of the key that a valid access token is bound to.
+    #[must_use]
+    pub fn key_of(&self, token: &str) -> Option<String> {
+        self.lock().keys.get(token).cloned()
+    }
+
+    /// Knows a client with a secret, which its requests must have.
+    pub fn add_client(&self, id: &str, secret: &str) {
+        self.lock().secrets.insert(id.to_owned(), secret.to_owned());
+    }
+
+    /// Gives a secret to each client that registers, which its requests must have.
+    pub fn issue_secrets(&self) {
+        self.lock().issues_secrets = true;
+    }
+
+    /// Opens a page as the browser of a person who agrees does, and returns the address to which it redirects.
+    ///
+    /// # Errors
+    /// If the page does not redirect.
+    pub async fn visit(&self, url: &str) -> io::Result<String> {
+        redirected(url).await
     }
 
     /// Supports client metadata documents.
@@ -212,191 +251,6 @@ async fn redirected(url: &str) -> io::Result<String> {
     connection.read_to_string(&mut answer).await?;
     let location = answer.lines().find_map(|line| line.strip_prefix("Location: "));
     location.map(str::to_owned).ok_or_else(invalid)
-}
-
-impl State {
-    fn has(&self, attack: Attack) -> bool {
-        self.attacks.contains(&attack)
-    }
-
-    fn answer(&mut self, base: &str, seen: &Seen) -> Reply {
-        match &*seen.path {
-            "/.well-known/oauth-protected-resource/mcp" => self.resource_metadata(base),
-            "/.well-known/oauth-authorization-server" => Reply::json(200, &self.metadata(base)),
-            "/register" => self.register(seen),
-            "/authorize" => self.authorize(base, seen),
-            "/token" => self.token(base, seen),
-            "/revoke" => {
-                let token = seen.form().remove("token").unwrap_or_default();
-                self.refresh.remove(&token);
-                Reply::empty(200)
-            }
-            "/mcp" => self.protected(base, seen),
-            _ => Reply::empty(404),
-        }
-    }
-
-    fn resource_metadata(&self, base: &str) -> Reply {
-        let resource = if self.has(Attack::OtherResource) {
-            "https://evil.example/mcp".to_owned()
-        } else {
-            format!("{base}/mcp")
-        };
-        let mut document = json!({"resource": resource, "authorization_servers": [base]});
-        if self.has(Attack::HugeDocument) {
-            document["padding"] = "x".repeat(300 * 1024).into();
-        }
-        Reply::json(200, &document)
-    }
-
-    fn metadata(&self, base: &str) -> Value {
-        let mut document = json!({
-            "issuer": base,
-            "authorization_endpoint": format!("{base}/authorize?fixed=1"),
-            "token_endpoint": format!("{base}/token"),
-            "registration_endpoint": format!("{base}/register"),
-            "revocation_endpoint": format!("{base}/revoke"),
-            "authorization_response_iss_parameter_supported": true,
-            "client_id_metadata_document_supported": self.supports_documents,
-            "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none"],
-        });
-        for (attack, name, value) in [
-            (Attack::IssuerOfMetadata, "issuer", json!("https://evil.example")),
-            (Attack::NoPkce, "code_challenge_methods_supported", Value::Null),
-            (Attack::PlainPkce, "code_challenge_methods_supported", json!(["plain"])),
-            (Attack::ScriptEndpoint, "authorization_endpoint", json!("javascript:alert(1)")),
-            (Attack::CloudEndpoint, "token_endpoint", json!("https://169.254.169.254/latest/token")),
-            (Attack::InsecureEndpoint, "token_endpoint", json!("http://evil.example/token")),
-        ] {
-            if self.has(attack) {
-                document[name] = value;
-            }
-        }
-        document
-    }
-
-    fn register(&mut self, seen: &Seen) -> Reply {
-        self.issued += 1;
-        self.forgot_clients = false;
-        let mut document: Value = serde_json::from_str(&seen.body).unwrap_or_default();
-        document["client_id"] = format!("client-{}", self.issued).into();
-        if self.has(Attack::OtherMethod) {
-            document["token_endpoint_auth_method"] = "tls_client_auth".into();
-        }
-        Reply::json(201, &document)
-    }
-
-    fn authorize(&mut self, base: &str, seen: &Seen) -> Reply {
-        self.issued += 1;
-        self.challenge = seen.query.get("code_challenge").cloned();
-        self.granted = seen.query.get("scope").cloned().unwrap_or_default();
-        let get = |name: &str| seen.query.get(name).cloned().unwrap_or_default();
-        let mut pairs = vec![("code", format!("code-{}", self.issued)), ("state", get("state"))];
-        let forged = self.has(Attack::ForgedError);
-        if forged || self.has(Attack::TerminalText) {
-            pairs[0] = ("error", "access_denied".into());
-            pairs.push(("error_description", "evil\u{1b}[2J".into()));
-        }
-        if self.has(Attack::OtherState) {
-            pairs[1].1 = "another".into();
-        }
-        if forged || self.has(Attack::IssuerOfAnswer) {
-            pairs.push(("iss", "https://evil.example".into()));
-        } else if !self.has(Attack::NoIssuerInAnswer) {
-            pairs.push(("iss", base.to_owned()));
-        }
-        match Url::parse_with_params(&get("redirect_uri"), &pairs) {
-            Ok(url) => Reply::empty(302).with("Location", url),
-            Err(_) => Reply::empty(400),
-        }
-    }
-
-    fn token(&mut self, base: &str, seen: &Seen) -> Reply {
-        let form = seen.form();
-        let get = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-        let refused =
-            |code: &str| Reply::json(400, &json!({"error": code, "error_description": "evil\u{1b}[2J"}));
-        if self.has(Attack::RedirectedToken) {
-            return Reply::empty(307).with("Location", format!("{base}/stolen"));
-        }
-        if self.forgot_clients {
-            return refused("invalid_client");
-        }
-        match get("grant_type") {
-            "refresh_token" => {
-                let token = get("refresh_token").to_owned();
-                if !self.refresh.remove(&token) {
-                    // A token that is spent twice was stolen: all of its family end.
-                    if self.spent.contains(&token) {
-                        self.refresh.clear();
-                        self.valid.clear();
-                    }
-                    return refused("invalid_grant");
-                }
-                self.spent.insert(token);
-            }
-            "authorization_code" if self.challenge.take().is_none() => return refused("invalid_grant"),
-            _ => {}
-        }
-        self.issue(get("scope"))
-    }
-
-    fn issue(&mut self, scope: &str) -> Reply {
-        self.issued += 1;
-        let token = format!("token-{}", self.issued);
-        let scopes = if scope.is_empty() { self.granted.clone() } else { scope.to_owned() };
-        self.valid.insert(token.clone(), scopes);
-        let mut answer = json!({"access_token": token, "token_type": "Bearer"});
-        if let Some(seconds) = self.expires_in {
-            let refresh = format!("refresh-{}", self.issued);
-            self.refresh.insert(refresh.clone());
-            answer["expires_in"] = seconds.into();
-            answer["refresh_token"] = refresh.into();
-        }
-        if !scope.is_empty() {
-            answer["scope"] = scope.into();
-        }
-        for (attack, name, value) in [
-            (Attack::TokenWithNewline, "access_token", json!("a\r\nX-Evil: 1")),
-            (Attack::UnknownTokenType, "token_type", json!("mac")),
-            (Attack::EndlessToken, "expires_in", json!(u64::MAX)),
-        ] {
-            if self.has(attack) {
-                answer[name] = value;
-            }
-        }
-        Reply::json(200, &answer)
-    }
-
-    /// The resource server.
-    fn protected(&mut self, base: &str, seen: &Seen) -> Reply {
-        let pointer = format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
-        let token = seen.headers.get("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        let is_valid =
-            token.is_some_and(|token| self.valid.contains_key(token)) && !self.has(Attack::RefusesAll);
-        if !is_valid {
-            return Reply::empty(401).with("WWW-Authenticate", format!("Bearer {pointer}"));
-        }
-        if self.has(Attack::EndlessScopes) {
-            self.issued += 1;
-            self.demands_scope = Some(format!("scope-{}", self.issued));
-        }
-        match &self.demands_scope {
-            Some(scope) if !self.was_asked(scope) || self.has(Attack::EndlessScopes) => {
-                let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", {pointer}");
-                Reply::empty(403).with("WWW-Authenticate", challenge)
-            }
-            _ => Reply::json(200, &json!({})),
-        }
-    }
-
-    /// Returns `true` if the last sign-in asked for a scope.
-    fn was_asked(&self, scope: &str) -> bool {
-        let last = self.seen.iter().rev().find(|seen| seen.path == "/authorize");
-        last.and_then(|seen| seen.query.get("scope"))
-            .is_some_and(|all| all.split(' ').any(|one| one == scope))
-    }
 }
 
 impl Drop for TestAuthority {

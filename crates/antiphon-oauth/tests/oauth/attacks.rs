@@ -42,6 +42,8 @@ async fn hostile_servers() {
         (Attack::InsecureEndpoint, Some(ErrorKind::Discovery), 0, 0),
         // It is secure by its URL; the connection is refused by its address.
         (Attack::CloudEndpoint, Some(ErrorKind::Network), 1, 0),
+        (Attack::RootSlash, Some(ErrorKind::Issuer), 0, 0),
+        (Attack::RefusesResource, Some(ErrorKind::Denied), 1, 0),
         (Attack::RedirectedToken, Some(ErrorKind::Token), 1, 1),
         (Attack::HugeDocument, Some(ErrorKind::Network), 0, 0),
         (Attack::TokenWithNewline, Some(ErrorKind::Token), 1, 1),
@@ -51,6 +53,17 @@ async fn hostile_servers() {
     ] {
         check(attack, kind, sign_ins, tokens).await;
     }
+}
+
+/// The refusal is one of this program, by the address; that no service answers there would be the same kind.
+#[tokio::test]
+async fn an_address_of_the_cloud_is_not_connected_to() {
+    let authority = TestAuthority::start().await.unwrap();
+    authority.attack([Attack::CloudEndpoint]);
+    let fault = session(client(&authority), &authority).login().await.unwrap_err();
+    let expected = "https://169.254.169.254/latest/token cannot be reached: `169.254.169.254` is not an address that this \
+                    server may lead to";
+    assert_eq!(fault.to_string(), expected);
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Grants of machines.
 
 use crate::support::{Clock, get, session};
-use antiphon_oauth::{Credentials, ErrorKind, Grant, OAuth, testing::TestAuthority};
-use std::io;
+use antiphon_oauth::{
+    Credentials, ErrorKind, Grant, OAuth, SignedOut, store::MemoryStore, testing::TestAuthority,
+};
+use std::{io, sync::Arc};
 
 #[tokio::test]
 async fn grants_of_machines() {
@@ -47,4 +49,31 @@ async fn a_machine_renews_by_its_grant_and_fails_once() {
     assert!(authority.grants().iter().all(|grant| grant == "client_credentials"));
     let without = OAuth::builder("test").grant(Grant::ClientCredentials).build();
     assert_eq!(without.unwrap_err().kind(), ErrorKind::Setting);
+}
+
+#[tokio::test]
+async fn a_machine_revokes_as_itself() {
+    let authority = TestAuthority::start().await.unwrap();
+    authority.add_client("me", "hidden");
+    let store = Arc::new(MemoryStore::new());
+    let machine = |secret: Option<&str>| {
+        let credentials = match secret {
+            Some(secret) => Credentials::secret("me", secret),
+            None => Credentials::public("me"),
+        };
+        let builder = OAuth::builder("test").credentials(credentials).grant(Grant::ClientCredentials);
+        session(builder.store(Arc::clone(&store)), &authority)
+    };
+    for (secret, expected) in [
+        (Some("hidden"), SignedOut::Revoked),
+        // Without its secret it removes the token, and the authorization server does not revoke it.
+        (None, SignedOut::Removed),
+    ] {
+        let one = machine(Some("hidden"));
+        assert!(get(&one, &authority).await.unwrap().is_success());
+        assert_eq!(one.signed_in().await.unwrap().unwrap().client_id.as_deref(), Some("me"));
+        let token = one.token().await.unwrap().unwrap();
+        assert_eq!(machine(secret).logout().await.unwrap(), expected);
+        assert_eq!(authority.scopes_of(token.expose()).is_none(), expected == SignedOut::Revoked);
+    }
 }

@@ -1,31 +1,8 @@
 //! Stores.
 
+use crate::support::Folder;
 use antiphon_oauth::store::{FileStore, MemoryStore, StoreKey, TokenStore, contract};
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-};
-
-/// A folder that is removed with its files.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("antiphon-oauth-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Self(std::env::temp_dir().join(name).join("tokens"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.0.parent().unwrap());
-    }
-}
+use std::{fs, path::PathBuf, sync::Arc};
 
 #[tokio::test]
 async fn the_store_in_memory() {

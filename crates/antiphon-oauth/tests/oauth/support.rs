@@ -3,7 +3,12 @@
 use antiphon_oauth::{Error, OAuth, OAuthBuilder, Session, testing::TestAuthority};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::{
-    sync::{Arc, Mutex},
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 use tokio::{
@@ -26,6 +31,23 @@ impl Clock {
 
     pub(crate) fn now(&self) -> SystemTime {
         *self.0.lock().unwrap()
+    }
+}
+
+/// A folder that is removed with its files.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("antiphon-oauth-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name).join("tokens"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.0.parent().unwrap());
     }
 }
 

@@ -1,8 +1,10 @@
 //! Tokens: one flow for many requests, renewal, rotation, scopes and their end.
 
-use crate::support::{Clock, client, get, session};
+use crate::support::{Clock, Folder, client, get, session};
 use antiphon_oauth::{
-    Credentials, ErrorKind, OAuth, PendingSignIn, SignedOut, store::MemoryStore, testing::TestAuthority,
+    Credentials, ErrorKind, OAuth, PendingSignIn, SignedOut,
+    store::{FileStore, MemoryStore, TokenStore},
+    testing::TestAuthority,
 };
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -53,16 +55,14 @@ async fn a_refresh_repeats_the_resource_and_rotates() {
     assert!(!forms[1].contains_key("scope"));
 }
 
-#[tokio::test]
-async fn processes_share_a_sign_in() {
+/// Two processes with stores of the same entries: tokens that expire at once are renewed once.
+async fn one_of_them_renews(stores: [Arc<dyn TokenStore>; 2]) {
     let (authority, clock) = (TestAuthority::start().await.unwrap(), Clock::new());
     authority.expire(3600);
-    let store = Arc::new(MemoryStore::new());
-    let process = || {
-        let (now, store) = (clock.clone(), Arc::clone(&store));
+    let [one, other] = stores.map(|store| {
+        let now = clock.clone();
         session(client(&authority).store(store).clock(move || now.now()), &authority)
-    };
-    let [one, other] = [process(), process()];
+    });
     assert!(get(&one, &authority).await.unwrap().is_success());
     assert!(get(&other, &authority).await.unwrap().is_success());
     for round in 1..4 {
@@ -73,6 +73,14 @@ async fn processes_share_a_sign_in() {
         assert_eq!(authority.grants().len(), 1 + round);
     }
     assert_eq!(authority.count("/authorize"), 1);
+}
+
+#[tokio::test]
+async fn processes_share_a_sign_in() {
+    let shared: Arc<dyn TokenStore> = Arc::new(MemoryStore::new());
+    one_of_them_renews([Arc::clone(&shared), shared]).await;
+    let folder = Folder::new();
+    one_of_them_renews([(); 2].map(|()| Arc::new(FileStore::new(&folder.0)) as Arc<dyn TokenStore>)).await;
 }
 
 #[tokio::test]
@@ -135,32 +143,36 @@ async fn a_step_up_asks_for_the_union() {
 #[tokio::test]
 async fn a_sign_in_ends_in_another_process() {
     let authority = TestAuthority::start().await.unwrap();
-    let store = Arc::new(MemoryStore::new());
+    authority.expire(3600);
+    let folder = Folder::new();
+    // Processes share the folder, and what the first one wrote; nothing else.
     let process = |account: &str| {
-        let builder = OAuth::builder("web").store(Arc::clone(&store)).account(account);
+        let builder = OAuth::builder("web").store(FileStore::new(&folder.0)).account(account);
         session(builder, &authority)
     };
     let redirect_uri = "https://host.example/callback";
     let begun = process("ada").begin(redirect_uri, Some("Bearer scope=\"files\"")).await.unwrap();
     assert_eq!((begun.scopes(), begun.redirect_uri()), (&["files".to_owned()][..], redirect_uri));
-    let kept = serde_json::to_string(&begun).unwrap();
-    let returned = |state: &str| {
-        let issuer = authority.issuer();
-        format!("{redirect_uri}?code=c&state={state}&iss={issuer}")
-    };
-    let url = begun.url().to_owned();
+    let (url, kept) = (begun.url().to_owned(), serde_json::to_string(&begun).unwrap());
+    drop(begun);
     assert!(url.starts_with(&format!("{}/authorize?fixed=1&", authority.issuer())));
-    let pending: PendingSignIn = serde_json::from_str(&kept).unwrap();
-    let fault = process("eve").finish(pending.clone(), &returned(pending.state())).await.unwrap_err();
-    assert_eq!(fault.kind(), ErrorKind::Callback);
-    let fault = process("ada").finish(pending.clone(), &returned("other")).await.unwrap_err();
-    assert_eq!(fault.kind(), ErrorKind::Callback);
-    // The authorization server has seen nobody, so that the code is worth nothing; but it is sent.
-    let fault = process("ada").finish(pending.clone(), &returned(pending.state())).await.unwrap_err();
+    let returned = authority.visit(&url).await.unwrap();
+    let pending = || serde_json::from_str::<PendingSignIn>(&kept).unwrap();
+    let forged = returned.replace(pending().state(), "other");
+    for (account, returned) in [("eve", &returned), ("ada", &forged)] {
+        let fault = process(account).finish(pending(), returned).await.unwrap_err();
+        assert_eq!(fault.kind(), ErrorKind::Callback, "{account}");
+    }
+    assert_eq!(authority.count("/token"), 0);
+    process("ada").finish(pending(), &returned).await.unwrap();
+    // A third process has the tokens, and a code is good once.
+    let third = process("ada");
+    let known = third.signed_in().await.unwrap().unwrap();
+    assert_eq!((&*known.scopes, known.renews), (&["files".to_owned()][..], true));
+    assert!(get(&third, &authority).await.unwrap().is_success());
+    let fault = process("ada").finish(pending(), &returned).await.unwrap_err();
     assert_eq!(fault.kind(), ErrorKind::Token);
-    let form = authority.seen().last().unwrap().form();
-    assert_eq!((&*form["code"], &*form["redirect_uri"]), ("c", redirect_uri));
-    assert_eq!(form["code_verifier"].len(), 43);
+    assert_eq!((authority.count("/authorize"), authority.count("/register")), (1, 1));
 }
 
 #[tokio::test]

@@ -164,7 +164,11 @@ async fn the_endpoint_relies_on_its_own_proof_only() {
                     async move {
                         let mut headers = http::HeaderMap::new();
                         headers.insert("authorization", "Bearer root".parse().unwrap());
-                        other.verify(&headers).await.unwrap().insert(request.extensions_mut());
+                        other
+                            .verify(request.method(), &headers)
+                            .await
+                            .unwrap()
+                            .insert(request.extensions_mut());
                         assert!(request.extensions().get::<Verified>().is_some());
                         next.run(request).await
                     }

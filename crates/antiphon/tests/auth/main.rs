@@ -9,6 +9,7 @@ mod auth_support;
 mod common;
 
 mod challenges;
+mod dpop;
 mod hostile;
 mod keys;
 mod layer;

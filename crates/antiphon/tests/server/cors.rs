@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 
 const PAGE: &str = "https://app.example.com";
-const REQUEST_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
+const REQUEST_HEADERS: &str = "content-type, accept, authorization, dpop, mcp-protocol-version, mcp-method, mcp-name, \
                                mcp-session-id, last-event-id";
-const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, dpop-nonce, retry-after";
 
 fn server() -> Server {
     fixture(|builder| builder).server

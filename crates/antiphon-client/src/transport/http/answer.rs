@@ -88,10 +88,10 @@ fn take_event(
 ) -> Result<Option<ServerReply>, TransportError> {
     match lenient::parse(&lenient::repaired(data)) {
         // > These notifications **MUST** relate to the originating client request.
-        Ok(Incoming::Notification(notification)) => on_notification(IncomingNotification {
-            method: notification.method.into_owned(),
-            params: notification.params.map(ToOwned::to_owned),
-        }),
+        Ok(Incoming::Notification(notification)) => on_notification(IncomingNotification::new(
+            notification.method.into_owned(),
+            notification.params.map(ToOwned::to_owned),
+        )),
         // > The server **MUST NOT** send independent JSON-RPC _requests_ on this stream.
         Ok(Incoming::Request(request)) => {
             tracing::warn!(method = %escaped(&request.method), "the server sent a request: ignored");

@@ -39,7 +39,8 @@ impl Core {
         on_notification: &mut (dyn FnMut(IncomingNotification) + Send),
     ) -> Result<ServerReply, TransportError> {
         let id = request.id.clone();
-        let response = self.send_with_token(self.write_post(request)?).await?;
+        let mut wait = |waits| on_notification(IncomingNotification::waiting(waits));
+        let response = self.send_waiting(self.write_post(request)?, &mut wait).await?;
         answer::read_answer(response, &self.uri, &id, self.max_response, on_notification).await
     }
 
@@ -59,9 +60,18 @@ impl Core {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Body>, TransportError> {
+        self.send_waiting(request, &mut |_| {}).await
+    }
+
+    /// As [`send_with_token`](Self::send_with_token). `wait` gets `true` when a person is asked, and `false` after that.
+    pub(crate) async fn send_waiting(
+        &self,
+        request: Request<Full<Bytes>>,
+        wait: &mut (dyn FnMut(bool) + Send),
+    ) -> Result<Response<Body>, TransportError> {
         match &self.authorizer {
             None => self.send(request).await,
-            Some(authorizer) => self.send_authorized(&**authorizer, request).await,
+            Some(authorizer) => self.send_authorized(&**authorizer, request, wait).await,
         }
     }
 
@@ -83,6 +93,7 @@ impl Core {
         &self,
         authorizer: &dyn Authorizer,
         post: Request<Full<Bytes>>,
+        wait: &mut (dyn FnMut(bool) + Send),
     ) -> Result<Response<Body>, TransportError> {
         let mut attempt = authorizer.attempt();
         let mut tries = 0;
@@ -97,7 +108,11 @@ impl Core {
             let (head, body) = response.into_parts();
             let body = refusal::read_beginning(&resume::media_type(&head.headers), body).await;
             let refused = |advice: &str| refusal::refusal(head.status, &head.headers, &body, advice);
-            match attempt.renew().await {
+            // A sign-in limits its time itself.
+            wait(attempt.asks_people());
+            let renewed = attempt.renew().await;
+            wait(false);
+            match renewed {
                 Ok(true) => {}
                 Ok(false) => return Err(refused(", and there is no other token")),
                 Err(fault) => return Err(refused(", and no other token could be had").caused_by(fault)),

@@ -20,7 +20,8 @@ impl HttpTransportBuilder {
     /// Requests that meet a challenge at the same time wait for one sign-in. After a refused token, a request is sent once more
     /// with a renewed one; after that with one of a new sign-in. If the server requires more scopes, one sign-in asks for them,
     /// at most twice within ten minutes for one method and name. If there is no token, the refusal is the request's error, and its
-    /// cause is an `antiphon_oauth::Error`.
+    /// cause is an `antiphon_oauth::Error`. The time of a sign-in does not count for the time limit of a request: a person has ten
+    /// minutes, or as long as the code for another device is valid.
     ///
     /// The guide's chapter `sign_in` has an example.
     pub fn oauth(mut self, oauth: &OAuth) -> Self {
@@ -57,6 +58,10 @@ impl token::Attempt for Attempt {
         headers: &HeaderMap,
     ) -> bool {
         Self::is_challenged(self, status, headers, || operation(request))
+    }
+
+    fn asks_people(&self) -> bool {
+        true
     }
 
     fn renew(&mut self) -> BoxFuture<'_, Result<bool, NoToken>> {

@@ -1,7 +1,7 @@
 //! A legacy session over Streamable HTTP: 2025-03-26 to 2025-11-25.
 
 use crate::transport::{
-    OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
+    IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
         answer,
@@ -96,9 +96,17 @@ impl Shared {
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, TransportError> {
+        self.send_waiting(request, &mut |_| {}).await
+    }
+
+    async fn send_waiting(
+        &self,
+        request: Request<Full<Bytes>>,
+        wait: &mut (dyn FnMut(bool) + Send),
+    ) -> Result<Response<Body>, TransportError> {
         let of_session = request.headers().contains_key(SESSION_ID);
         let is_post = request.method() == Method::POST;
-        let response = self.core.send_with_token(request).await?;
+        let response = self.core.send_waiting(request, wait).await?;
         self.cookies.keep(response.headers());
         // > When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it **MUST** start a
         // > new session
@@ -125,7 +133,8 @@ impl Shared {
         let of_session = self.id().is_some();
         let mut post = self.request(Method::POST, request.body);
         add_headers(post.headers_mut(), &request.headers)?;
-        let response = self.send(post).await?;
+        let mut wait = |waits| on_message(ServerMessage::Notification(IncomingNotification::waiting(waits)));
+        let response = self.send_waiting(post, &mut wait).await?;
         let (head, body) = response.into_parts();
         if head.status.is_redirection() {
             return Err(answer::redirected(head.status, &head.headers, &self.core.uri));

@@ -31,6 +31,11 @@ pub(crate) trait Attempt: Send {
         headers: &HeaderMap,
     ) -> bool;
 
+    /// Returns `true` if the answer to the challenge may need a person: then the time for it is limited elsewhere.
+    fn asks_people(&self) -> bool {
+        false
+    }
+
     /// Gets what answers the challenge; `false` if there is nothing.
     fn renew(&mut self) -> BoxFuture<'_, Result<bool, NoToken>>;
 }

@@ -156,7 +156,7 @@ fn take_notification(requests: &InFlightRequests, notification: Notification<'_>
     let addressee = addressee(&notification.method, notification.params)
         .filter(|addressee| *addressee != Addressee::AnyOne || !requests.in_session());
     let method = notification.method.into_owned();
-    let notification = IncomingNotification { method, params: notification.params.map(ToOwned::to_owned) };
+    let notification = IncomingNotification::new(method, notification.params.map(ToOwned::to_owned));
     let left = match &addressee {
         None => Err(notification),
         Some(addressee) => requests.notify(addressee, notification),

@@ -14,7 +14,7 @@
 //! | `Host` is allowed | 421 |
 //! | `Origin`, if there is one, is allowed | 403 |
 //! | `Accept` lists JSON or event streams, or is absent; event streams for a GET | 406 |
-//! | the access token is valid, if one is required | 401, 403, 400 or 503, `WWW-Authenticate` |
+//! | the access token is valid, if one is required | 401, 403, 400, 429 or 503, `WWW-Authenticate` |
 //! | the body arrives in time | 408 |
 //! | the [budget](crate::RequestBudget) has room for a body of more than 8 KiB | 503, `Retry-After` |
 //! | `Mcp-Session-Id`, unless the version is modern: a session of this caller | ignored; 404 |

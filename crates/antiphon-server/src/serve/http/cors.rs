@@ -11,7 +11,7 @@ use crate::serve::http::{
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
 
 /// The request headers that a page may always send. A preflight that names others beginning with `mcp-` gets those too.
-const REQUEST_HEADERS: &str = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, \
+const REQUEST_HEADERS: &str = "content-type, accept, authorization, dpop, mcp-protocol-version, mcp-method, mcp-name, \
                                mcp-session-id, last-event-id";
 
 /// The number of names of a preflight that are read. A preflight has no token, so its work is bounded.

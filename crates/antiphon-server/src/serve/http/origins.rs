@@ -6,8 +6,9 @@
 use http::{HeaderMap, HeaderValue, header};
 
 /// The headers of responses that a page may read, besides those that browsers always show.
-const EXPOSED_HEADERS: HeaderValue =
-    HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate, retry-after");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "mcp-session-id, mcp-protocol-version, www-authenticate, dpop-nonce, retry-after",
+);
 
 /// The origins that were named with `HttpOptions::allow_origin`, as browsers write them.
 #[derive(Clone, Debug, Default)]

@@ -2,12 +2,15 @@
 
 use crate::errors::refusal_log::{Loudness, RefusalLog, log_refusal};
 use antiphon_wire::escaped;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::Bytes;
 use std::{fmt, time::SystemTime};
 
 /// The maximum length of a name in the log, in characters.
 const MAX_ABOUT: usize = 100;
+
+/// The name of the header with a nonce for proofs of possession.
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// The status, the text and the headers of a rejection.
 #[derive(Debug, PartialEq)]
@@ -20,6 +23,8 @@ pub(crate) struct Rejection {
     pub(crate) breaks_off: bool,
     /// The value of `WWW-Authenticate`.
     pub(crate) challenge: Option<HeaderValue>,
+    /// The value of `DPoP-Nonce`.
+    pub(crate) dpop_nonce: Option<HeaderValue>,
     /// The value of `Retry-After`, in seconds, if the same request may succeed then.
     pub(crate) retry_after: Option<&'static str>,
     /// The name that was refused, or the cause, for the log only: cut, and escaped where it is logged.
@@ -38,6 +43,7 @@ impl Rejection {
             unread: true,
             breaks_off,
             challenge: None,
+            dpop_nonce: None,
             retry_after: None,
             about: None,
         }
@@ -59,6 +65,10 @@ impl Rejection {
         }
         if let Some(challenge) = &self.challenge {
             headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+        }
+        if let Some(nonce) = &self.dpop_nonce {
+            headers.insert(DPOP_NONCE, nonce.clone());
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
@@ -95,7 +105,8 @@ impl Rejection {
                 | StatusCode::UNSUPPORTED_MEDIA_TYPE
                 | StatusCode::MISDIRECTED_REQUEST
         );
-        by_status || self.about.is_some()
+        // A challenge with a nonce is a part of every exchange.
+        (by_status && self.dpop_nonce.is_none()) || self.about.is_some()
     }
 }
 

@@ -97,7 +97,7 @@ where
         let needs_no_token = is_metadata || is_preflight(request.method(), request.headers());
         Box::pin(async move {
             if !needs_no_token {
-                match auth.verify(request.headers()).await {
+                match auth.verify(request.method(), request.headers()).await {
                     Ok(verified) => verified.insert(request.extensions_mut()),
                     Err(refused) => {
                         refused.0.log(&refusals, SystemTime::now());

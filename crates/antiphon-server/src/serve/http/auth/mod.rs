@@ -30,11 +30,17 @@
 //! | a token without the scopes of this tool, prompt or resource | 403, in JSON | `error="insufficient_scope"` .. |
 //! | a token that cannot be checked now, because no keys can be fetched | 503 | none, but `Retry-After` |
 //!
+//! | a bound token without a proof, or with a bad one, where [`Dpop`] is on | 401 | `invalid_token`, or `DPoP error="invalid_dpop_proof"` |
+//! | a proof without a nonce of this server, where nonces are on | 401, `DPoP-Nonce` | `DPoP error="use_dpop_nonce"` |
+//! | more proofs of one key than can be remembered | 429 | none, but `Retry-After` |
+//!
 //! The log has the reason why a token was refused, but not the token. The client does not get the reason.
 //!
 //! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens. `AuthLayer` (feature `layers`) and
 //! [`ResourceServer::verify`] verify in front of the endpoint.
 
+#[cfg(feature = "auth")]
+mod dpop;
 #[cfg(feature = "layers")]
 mod layer;
 mod resource;
@@ -45,6 +51,8 @@ mod verifier;
 #[cfg(feature = "auth")]
 #[doc(inline)]
 pub use antiphon_jwt::{Algorithm, Issuer};
+#[cfg(feature = "auth")]
+pub use dpop::Dpop;
 #[cfg(feature = "layers")]
 pub use layer::{AuthLayer, AuthService};
 pub use resource_server::{ResourceServer, ResourceServerBuilder, ResourceServerError};
@@ -115,7 +123,7 @@ pub(crate) async fn authorize(
     let bearer = match verified.as_ref().and_then(|verified| verified.bearer_of(auth)) {
         Some(bearer) => bearer.clone(),
         // Boxed, to keep the future of a request without authentication small.
-        None => Box::pin(check(&parts.headers, auth, server.now())).await?,
+        None => Box::pin(check(&parts.method, &parts.headers, auth, server.now())).await?,
     };
     let principal = bearer.principal();
     let names_somebody =
@@ -132,24 +140,30 @@ pub(crate) async fn authorize(
 }
 
 /// Checks the token of a request, and its required scopes.
-async fn check(headers: &HeaderMap, auth: &ResourceServer, now: SystemTime) -> Result<Bearer, Rejection> {
+async fn check(
+    method: &Method,
+    headers: &HeaderMap,
+    auth: &ResourceServer,
+    now: SystemTime,
+) -> Result<Bearer, Rejection> {
     let unauthorized = |status, error, text: &str| Rejection {
         challenge: Some(auth.challenge(error, &[])),
         ..Rejection::new(status, text)
     };
-    let token = match token_of(headers) {
-        Ok(Some(token)) => token,
+    let scheme = if auth.requires_dpop() { "DPoP" } else { "Bearer" };
+    let presented = match presented(headers, auth) {
+        Ok(Some(presented)) => presented,
         Ok(None) => {
-            let text = "This server needs an access token: Authorization: Bearer ..";
-            return Err(unauthorized(StatusCode::UNAUTHORIZED, None, text));
+            let text = format!("This server needs an access token: Authorization: {scheme} ..");
+            return Err(unauthorized(StatusCode::UNAUTHORIZED, None, &text));
         }
         // > Malformed authorization request
         Err(MalformedAuthorization) => {
-            let text = "Authorization must be there once, as: Bearer, a space, a token";
-            return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), text));
+            let text = format!("Authorization must be there once, as: {scheme}, a space, a token");
+            return Err(unauthorized(StatusCode::BAD_REQUEST, Some("invalid_request"), &text));
         }
     };
-    let bearer = match auth.verify_token(token, now).await {
+    let bearer = match auth.verify_token(presented.token, now).await {
         Ok(bearer) => bearer,
         Err(BearerError::Invalid(cause)) => {
             return Err(invalid(auth).about(&cause));
@@ -161,6 +175,14 @@ async fn check(headers: &HeaderMap, auth: &ResourceServer, now: SystemTime) -> R
             return Err(Rejection { retry_after: Some("5"), ..rejection });
         }
     };
+    #[cfg(feature = "auth")]
+    if let Some(possession) = auth.possession() {
+        possession
+            .check(&presented, &bearer, method, headers, now)
+            .map_err(|fault| without_possession(auth, fault))?;
+    }
+    #[cfg(not(feature = "auth"))]
+    let _ = method;
     if !auth.required().iter().all(|scope| bearer.has_scope(scope)) {
         let text = "The access token may not use this server";
         let rejection = unauthorized(StatusCode::FORBIDDEN, Some("insufficient_scope"), text);
@@ -178,11 +200,52 @@ fn invalid(auth: &ResourceServer) -> Rejection {
     Rejection { challenge, ..Rejection::new(StatusCode::UNAUTHORIZED, text) }
 }
 
+/// Returns the rejection of a valid token whose sender does not show that it has its key.
+#[cfg(feature = "auth")]
+fn without_possession(auth: &ResourceServer, fault: dpop::PossessionFault) -> Rejection {
+    use dpop::PossessionFault;
+    let refused = |error, text: &str| Rejection {
+        challenge: Some(auth.challenge(Some(error), &[])),
+        ..Rejection::new(StatusCode::UNAUTHORIZED, text)
+    };
+    match fault {
+        PossessionFault::Token(cause) => invalid(auth).about(cause),
+        PossessionFault::Proof(cause) => {
+            refused("invalid_dpop_proof", "The DPoP proof is not good for this request").about(cause)
+        }
+        PossessionFault::Nonce(nonce) => {
+            let text = "The DPoP proof needs the nonce of this response";
+            Rejection { dpop_nonce: Some(nonce), ..refused("use_dpop_nonce", text) }
+        }
+        PossessionFault::TooMany => {
+            let text = "Too many requests with this DPoP key: try again later";
+            Rejection { retry_after: Some("60"), ..Rejection::new(StatusCode::TOO_MANY_REQUESTS, text) }
+        }
+    }
+}
+
 /// An `Authorization` header without a readable token.
 struct MalformedAuthorization;
 
-/// Returns the bearer token; `None` without an `Authorization` header, or with another scheme.
-fn token_of(headers: &HeaderMap) -> Result<Option<&str>, MalformedAuthorization> {
+/// A token as it was sent.
+pub(crate) struct Presented<'a> {
+    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "without JWTs there is one scheme"))]
+    scheme: Scheme,
+    token: &'a str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Bearer,
+    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "without JWTs there is one scheme"))]
+    Dpop,
+}
+
+/// Returns the token; `None` without an `Authorization` header, or with a scheme that the server does not accept.
+fn presented<'a>(
+    headers: &'a HeaderMap,
+    auth: &ResourceServer,
+) -> Result<Option<Presented<'a>>, MalformedAuthorization> {
     let mut values = headers.get_all(name::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),
@@ -191,12 +254,14 @@ fn token_of(headers: &HeaderMap) -> Result<Option<&str>, MalformedAuthorization>
         (Some(_), Some(_)) => return Err(MalformedAuthorization),
     };
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Ok(None);
-    }
+    let scheme = match scheme {
+        bearer if bearer.eq_ignore_ascii_case("bearer") => Scheme::Bearer,
+        dpop if dpop.eq_ignore_ascii_case("dpop") && auth.accepts_dpop() => Scheme::Dpop,
+        _ => return Ok(None),
+    };
     let token = token.trim_matches(' ');
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
-    if is_token { Ok(Some(token)) } else { Err(MalformedAuthorization) }
+    if is_token { Ok(Some(Presented { scheme, token })) } else { Err(MalformedAuthorization) }
 }
 
 /// Returns the rejection that ends a stream whose token has expired. It is not sent: the response began before.
@@ -209,7 +274,7 @@ pub(crate) fn scope_challenge(auth: Option<&ResourceServer>, scopes: &[String]) 
     let error = Some("insufficient_scope");
     match auth {
         Some(auth) => auth.challenge(error, scopes),
-        None => challenge(error, &scopes.iter().map(String::as_str).collect::<Vec<_>>(), None),
+        None => challenge(error, &scopes.iter().map(String::as_str).collect::<Vec<_>>(), None, None),
     }
 }
 

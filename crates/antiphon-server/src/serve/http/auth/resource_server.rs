@@ -1,7 +1,10 @@
 //! The protected resource, and its metadata.
 
 #[cfg(feature = "auth")]
-use crate::serve::http::auth::resource::check_url;
+use crate::serve::http::auth::{
+    dpop::{Dpop, Possession},
+    resource::check_url,
+};
 use crate::{
     identity::{Bearer, account::is_scope},
     serve::http::auth::{
@@ -38,6 +41,8 @@ struct Inner {
     metadata: Option<Metadata>,
     #[cfg(feature = "auth")]
     issuers: TrustedIssuers,
+    #[cfg(feature = "auth")]
+    possession: Option<Possession>,
     other: Option<Box<dyn AnyVerifier>>,
 }
 
@@ -61,6 +66,8 @@ pub struct ResourceServerBuilder {
     implied: Vec<(String, Vec<String>)>,
     #[cfg(feature = "auth")]
     issuers: Vec<Issuer>,
+    #[cfg(feature = "auth")]
+    dpop: Option<Dpop>,
     other: Option<Box<dyn AnyVerifier>>,
 }
 
@@ -79,6 +86,8 @@ impl ResourceServer {
             implied: Vec::new(),
             #[cfg(feature = "auth")]
             issuers: Vec::new(),
+            #[cfg(feature = "auth")]
+            dpop: None,
             other: None,
         }
     }
@@ -107,6 +116,31 @@ impl ResourceServer {
     /// Returns the scopes that every request needs.
     pub(crate) fn required(&self) -> &[String] {
         &self.0.required
+    }
+
+    /// Returns the check of tokens that are bound to a key, if there is one.
+    #[cfg(feature = "auth")]
+    pub(crate) fn possession(&self) -> Option<&Possession> {
+        self.0.possession.as_ref()
+    }
+
+    pub(crate) fn accepts_dpop(&self) -> bool {
+        self.dpop_algorithms().is_some()
+    }
+
+    pub(crate) fn requires_dpop(&self) -> bool {
+        #[cfg(feature = "auth")]
+        return self.possession().is_some_and(Possession::is_required);
+        #[cfg(not(feature = "auth"))]
+        return false;
+    }
+
+    /// The algorithms of proofs, if bound tokens are accepted.
+    fn dpop_algorithms(&self) -> Option<&str> {
+        #[cfg(feature = "auth")]
+        return self.possession().map(Possession::algorithms);
+        #[cfg(not(feature = "auth"))]
+        return None;
     }
 
     /// Verifies a token, and returns its principal with its scopes and those that they imply.
@@ -164,7 +198,9 @@ impl ResourceServer {
                 all.push(scope);
             }
         }
-        challenge(error, &all, self.0.metadata.as_ref().map(|metadata| &*metadata.url))
+        let metadata = self.0.metadata.as_ref().map(|metadata| &*metadata.url);
+        let dpop = self.dpop_algorithms().map(|algorithms| (algorithms, self.requires_dpop()));
+        challenge(error, &all, metadata, dpop)
     }
 }
 
@@ -182,19 +218,41 @@ fn error_of(error: TokenError) -> BearerError {
     }
 }
 
+/// Returns a challenge for each scheme. `dpop` has the algorithms of proofs, and `true` if there is no other scheme.
+///
 /// > Servers **MUST** [...] Include the resource metadata URL in the `WWW-Authenticate` HTTP header under
 /// > `resource_metadata`
-pub(crate) fn challenge(error: Option<&'static str>, scopes: &[&str], metadata: Option<&str>) -> HeaderValue {
-    let mut text = String::from("Bearer");
-    let mut separator = " ";
+pub(crate) fn challenge(
+    error: Option<&'static str>,
+    scopes: &[&str],
+    metadata: Option<&str>,
+    dpop: Option<(&str, bool)>,
+) -> HeaderValue {
     // A `MessageService` of one's own may name a text that is no scope, and could add parameters by it.
     let scopes: Vec<&str> = scopes.iter().copied().filter(|scope| is_scope(scope)).collect();
     let scopes = Some(scopes.join(" ")).filter(|scopes| !scopes.is_empty());
-    for (name, value) in [("error", error), ("scope", scopes.as_deref()), ("resource_metadata", metadata)] {
-        if let Some(value) = value {
-            let _ = write!(text, "{separator}{name}=\"{value}\"");
-            separator = ", ";
+    let mut text = String::new();
+    let mut add = |scheme: &str, error: Option<&str>, algorithms: Option<&str>| {
+        let _ = write!(text, "{}{scheme}", if text.is_empty() { "" } else { ", " });
+        let mut separator = " ";
+        let parameters = [
+            ("error", error),
+            ("algs", algorithms),
+            ("scope", scopes.as_deref()),
+            ("resource_metadata", metadata),
+        ];
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                let _ = write!(text, "{separator}{name}=\"{value}\"");
+                separator = ", ";
+            }
         }
+    };
+    if !matches!(dpop, Some((_, true))) {
+        add("Bearer", error.filter(|error| !error.contains("dpop")), None);
+    }
+    if let Some((algorithms, _)) = dpop {
+        add("DPoP", error, Some(algorithms));
     }
     // The parts were checked in `build`.
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("Bearer"))
@@ -230,6 +288,14 @@ impl ResourceServerBuilder {
     #[cfg(feature = "auth")]
     pub fn accept_audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
+        self
+    }
+
+    /// Accepts tokens that are bound to a key, and verifies the proof of each request with one (DPoP, RFC 9449). A token of a
+    /// [`verifier`](Self::verifier) is bound by its claim `cnf`: `{"jkt": THUMBPRINT}`. Without this, the server does not know of such keys.
+    #[cfg(feature = "auth")]
+    pub fn dpop(mut self, rules: Dpop) -> Self {
+        self.dpop = Some(rules);
         self
     }
 
@@ -302,6 +368,11 @@ impl ResourceServerBuilder {
         if nobody {
             return Err(refuse("tokens", "there is no verifier: add an `issuer` or a `verifier`"));
         }
+        #[cfg(feature = "auth")]
+        let possession = {
+            let possession = self.dpop.map(|rules| Possession::new(&rules, resource.uri()));
+            possession.transpose().map_err(|fault| refuse("the resource", &fault))?
+        };
         let metadata = (!self.authorization_servers.is_empty()).then(|| {
             let mut document = json!({
                 "resource": resource.uri(),
@@ -315,6 +386,12 @@ impl ResourceServerBuilder {
             if let Some(name) = &self.name {
                 document["resource_name"] = json!(name);
             }
+            #[cfg(feature = "auth")]
+            if let Some(possession) = &possession {
+                let algorithms: Vec<&str> = possession.algorithms().split(' ').collect();
+                document["dpop_signing_alg_values_supported"] = json!(algorithms);
+                document["dpop_bound_access_tokens_required"] = json!(possession.is_required());
+            }
             let body = document.to_string().into();
             Metadata { path: resource.metadata_path(), url: resource.metadata_url(), body }
         });
@@ -325,6 +402,8 @@ impl ResourceServerBuilder {
             metadata,
             #[cfg(feature = "auth")]
             issuers,
+            #[cfg(feature = "auth")]
+            possession,
             other: self.other,
         })))
     }

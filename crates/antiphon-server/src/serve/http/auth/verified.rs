@@ -8,19 +8,19 @@ use crate::{
     },
 };
 use antiphon_seal::Principal;
-use http::{Extensions, HeaderMap, Response, StatusCode};
+use http::{Extensions, HeaderMap, Method, Response, StatusCode};
 use hyper::body::Bytes;
 use std::{error::Error as StdError, fmt, time::SystemTime};
 
 impl ResourceServer {
-    /// Verifies the access token of a request, as the endpoint does: for a layer or a framework in front of the endpoint.
+    /// Verifies the access token of a request with this method and these headers, as the endpoint does: for a layer or a framework in front of the endpoint.
     /// [`Verified::insert`] puts the result into the request's extensions, and the endpoint does not verify again.
     /// [`AuthLayer`](crate::serve::http::auth::AuthLayer) does both.
     ///
     /// # Errors
-    /// The response to send: 401, 403, 400 or 503, with its challenge, as in the table of the [module](crate::serve::http::auth).
-    pub async fn verify(&self, headers: &HeaderMap) -> Result<Verified, Unauthorized> {
-        let bearer = check(headers, self, SystemTime::now()).await.map_err(Unauthorized)?;
+    /// The response to send: 401, 403, 400, 429 or 503, with its challenge, as in the table of the [module](crate::serve::http::auth).
+    pub async fn verify(&self, method: &Method, headers: &HeaderMap) -> Result<Verified, Unauthorized> {
+        let bearer = check(method, headers, self, SystemTime::now()).await.map_err(Unauthorized)?;
         Ok(Verified { bearer, by: self.clone() })
     }
 }
@@ -62,7 +62,7 @@ impl Verified {
 pub struct Unauthorized(pub(crate) Rejection);
 
 impl Unauthorized {
-    /// Returns the status: 401, 403, 400 or 503.
+    /// Returns the status: 401, 403, 400, 429 or 503.
     pub fn status(&self) -> StatusCode {
         self.0.status
     }
