@@ -1,10 +1,11 @@
 //! The tasks that this process runs now.
 
 use crate::{LegControl, TaskKey, TaskListener, TaskProgram, TaskStore};
+use antiphon_wire::lock::Lock;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
+        Arc, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,7 +14,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 /// The tasks that this process runs now.
 pub(super) struct ActiveTasks {
-    tasks: Mutex<HashMap<TaskKey, Arc<ActiveTask>>>,
+    tasks: Lock<HashMap<TaskKey, Arc<ActiveTask>>>,
     /// Their number.
     count: watch::Sender<usize>,
 }
@@ -23,7 +24,7 @@ pub(super) struct ActiveTasks {
 pub(super) struct ActiveTask {
     /// Wakes the run: there is a message, or the process drains.
     pub(super) message: Notify,
-    state: Mutex<ActiveState>,
+    state: Lock<ActiveState>,
 }
 
 #[derive(Default)]
@@ -36,7 +37,7 @@ struct ActiveState {
 
 impl ActiveTasks {
     pub(super) fn new() -> Self {
-        Self { tasks: Mutex::default(), count: watch::Sender::new(0) }
+        Self { tasks: Lock::default(), count: watch::Sender::new(0) }
     }
 
     /// Adds a task that is not active. Otherwise its leg ends at the next opportunity, and its run looks again.
@@ -92,7 +93,7 @@ impl ActiveTasks {
     }
 
     fn tasks(&self) -> MutexGuard<'_, HashMap<TaskKey, Arc<ActiveTask>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 }
 
@@ -108,7 +109,7 @@ impl ActiveTask {
     }
 
     fn state(&self) -> MutexGuard<'_, ActiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
