@@ -154,7 +154,8 @@ impl Outcome {
     pub(crate) fn note_unchecked(&self) {
         if let Some(Finished::Tool(result)) = self.finished()
             && !cfg!(feature = "schema")
-            && result.structured_content.is_some()
+            // Servers that write each member of a type write `null` for what they do not have.
+            && result.structured_content.as_ref().is_some_and(|value| !value.is_null())
         {
             console::hint(&failure::absent("the check of a structured result against its schema", "schema"));
         }
