@@ -8,6 +8,7 @@ use crate::{
     findings::{Findings, Rule},
     fleet::Fleet,
     random::Random,
+    touch::{Touched, uri},
 };
 use antiphon::{
     client::{
@@ -15,10 +16,8 @@ use antiphon::{
         events::{ReconnectPolicy, SubscriptionEvent},
         transport::HttpTransport,
     },
-    server::{Ctx, Tool},
     wire::SubscriptionFilter,
 };
-use serde::{Deserialize, Serialize};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -36,26 +35,6 @@ const BETWEEN: u64 = 200;
 const REPLY: Duration = Duration::from_secs(10);
 /// The time in which a change must arrive: longer than all faults, and than a feed takes to notice that its connection is dead.
 const ARRIVES: Duration = Duration::from_secs(90);
-
-/// The arguments of the tool that changes a resource.
-#[derive(Debug, Deserialize, Serialize, schemars::JsonSchema)]
-struct Touched {
-    resource: usize,
-}
-
-/// Returns the tool that changes a resource. Its reply says that other instances can receive the change.
-pub(crate) fn touch() -> Tool {
-    Tool::new("touch", async |ctx: &Ctx, touched: Touched| {
-        let server = ctx.server();
-        server.resource_updated(&uri(touched.resource));
-        server.changes_published().await;
-        "published"
-    })
-}
-
-fn uri(resource: usize) -> String {
-    format!("drill://{resource}")
-}
 
 /// The changes of a run.
 #[derive(Debug)]

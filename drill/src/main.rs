@@ -39,6 +39,7 @@ mod store_server;
 mod task_findings;
 mod tasks;
 mod tools;
+mod touch;
 mod trace;
 mod wire;
 

@@ -1,8 +1,8 @@
 //! The role of a server: the tools under test over HTTP, with the shared keys and the shared store.
 
 use crate::{
-    changes::touch, clock::ClockSteps, error::Result, keys::modified, ledger::Ledger, store::Address,
-    tools::tools, trace::Printer,
+    clock::ClockSteps, error::Result, keys::modified, ledger::Ledger, store::Address, tools::tools,
+    touch::touch, trace::Printer,
 };
 use antiphon::{
     Clock,

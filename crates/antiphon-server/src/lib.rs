@@ -65,6 +65,7 @@ pub use errors::{
     awaited::{AskError, StepError},
 };
 pub use extension::{Extension, ctx::ExtensionCtx};
+pub use feed::ListKind;
 pub use form::{Form, FormChoice, OneField};
 pub use identity::{Bearer, Caller, PeerAddress, caller_info::CallerInfo};
 pub use layer::{
@@ -99,7 +100,6 @@ pub use runtime::{
     replay::{FaultPlace, ReplayCheck, ReplayFault},
 };
 pub use server::{Server, builder::ServerBuilder, key_file::KeyFileWatch};
-pub use subscribe::ListKind;
 pub use task_registry::{TaskMetrics, TaskOptions};
 pub use trace::TraceContext;
 

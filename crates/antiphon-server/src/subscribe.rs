@@ -5,6 +5,7 @@
 
 use crate::{
     errors::refusal::Refusal,
+    feed::{ListKind, resource_digest},
     identity::{account::Account, caller_info::CallerInfo},
     options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
@@ -43,22 +44,6 @@ impl NotificationFilter {
             Some(permits) => permits(method, target).await,
         }
     }
-}
-
-/// A list of a server that may change: [`Server::list_changed`](crate::Server::list_changed).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ListKind {
-    /// The tools.
-    Tools,
-    /// The prompts.
-    Prompts,
-    /// The resources, and their templates.
-    Resources,
-}
-
-impl ListKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
 }
 
 /// A rule that says who sees a change.
@@ -290,11 +275,6 @@ fn busy(full: QuotaExceeded) -> Refusal {
     let QuotaExceeded { limit, all, theirs } = full;
     tracing::debug!(?limit, all, theirs, "too many subscriptions, or too much watched: one was refused");
     Refusal::Busy
-}
-
-/// Returns the digest by which instances name a resource to each other.
-pub(crate) fn resource_digest(uri: &str) -> BlobDigest {
-    BlobDigest::of(uri.as_bytes())
 }
 
 pub(crate) fn total_length(uris: &[String]) -> usize {

@@ -5,6 +5,7 @@ use crate::{
     call::in_flight::ConcurrencyPermit,
     dispatch::observe,
     errors::{BuildError, Error, refusal::Refusal, refusal_log::log_refusal},
+    feed::ListKind,
     identity::{Caller, caller_info::CallerInfo},
     in_place::rare,
     offer::{
@@ -16,7 +17,6 @@ use crate::{
     },
     request::{carrier, param_headers::check_params, receive::Request},
     runtime::{CAUSE, Runtime},
-    subscribe::ListKind,
 };
 use antiphon_wire::{escaped, header::params::ParamHeaders};
 use serde_json::{Map, Value, value::RawValue};

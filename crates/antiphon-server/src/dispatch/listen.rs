@@ -2,6 +2,7 @@
 
 use crate::{
     errors::refusal::Refusal,
+    feed::ListKind,
     identity::{Caller, caller_info::CallerInfo},
     offer::{Profile, offers::Offers},
     options::limits::Limits,
@@ -10,8 +11,7 @@ use crate::{
     request::receive::Request,
     runtime::Runtime,
     subscribe::{
-        Change, ListFlags, ListKind, NotificationFilter, SubscriptionHandle, WatchList, limit_exceeded,
-        total_length,
+        Change, ListFlags, NotificationFilter, SubscriptionHandle, WatchList, limit_exceeded, total_length,
     },
     task::TaskWatch,
 };

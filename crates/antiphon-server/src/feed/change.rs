@@ -1,7 +1,22 @@
 //! Changes and their text: digests only, because a database may show messages to users who do not see its tables.
 
-use crate::subscribe::{ListKind, resource_digest};
 use antiphon_store::{BlobDigest, TaskKey};
+
+/// A list of a server that may change: [`Server::list_changed`](crate::Server::list_changed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ListKind {
+    /// The tools.
+    Tools,
+    /// The prompts.
+    Prompts,
+    /// The resources, and their templates.
+    Resources,
+}
+
+impl ListKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
+}
 
 /// A change that instances report to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +61,11 @@ impl TaskChange {
             Self::Any => true,
         }
     }
+}
+
+/// Returns the digest by which instances name a resource to each other.
+pub(crate) fn resource_digest(uri: &str) -> BlobDigest {
+    BlobDigest::of(uri.as_bytes())
 }
 
 /// Returns the digest of a task's key. The key is the id of the task, which may be all that its owner has.

@@ -10,15 +10,17 @@
 //! is lost only with a process that dies before it has published it.
 
 mod change;
+mod line;
 mod publisher;
 mod reader;
 
-pub(crate) use change::{Change, TaskChange, task_digest};
+pub use change::ListKind;
+pub(crate) use change::{Change, TaskChange, resource_digest, task_digest};
 
-use antiphon_store::{ChangeChannel, ChangeFeed, StoreError};
+use antiphon_store::{ChangeChannel, ChangeFeed};
 use antiphon_wire::lock::Lock;
-use change::written;
-use publisher::Pending;
+use line::Line;
+use publisher::Publisher;
 use reader::{Reader, Stage};
 use std::{
     fmt,
@@ -29,15 +31,10 @@ use tokio::{runtime::Handle, sync::watch, time::timeout};
 
 /// The maximum time for which the first subscription of an instance waits for the reader.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
-/// The pauses after failures: the first one, and the longest.
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Feed {
     line: Arc<Line>,
-    pending: Lock<Pending>,
-    /// True if every change was published.
-    is_published: watch::Sender<bool>,
+    publisher: Arc<Publisher>,
     /// The reader, until it is started.
     reader: Lock<Option<Reader>>,
     stage: watch::Receiver<Stage>,
@@ -45,20 +42,6 @@ pub(crate) struct Feed {
     runtime: OnceLock<Handle>,
     /// The reader ends with its sender.
     _open: watch::Sender<()>,
-}
-
-/// The channel of the server, and the name of this instance on it.
-struct Line {
-    feed: Arc<dyn ChangeFeed>,
-    channel: ChangeChannel,
-    /// The instance does not deliver its own changes twice.
-    origin: String,
-}
-
-impl Line {
-    async fn publish(&self, changes: &[Change]) -> Result<(), StoreError> {
-        self.feed.publish(self.channel, &written(&self.origin, changes)).await
-    }
 }
 
 impl Feed {
@@ -74,9 +57,8 @@ impl Feed {
         let (sender, stage) = watch::channel(Stage::default());
         let reader = Reader::new(Arc::clone(&line), Box::new(deliver), sender, closed);
         Self {
+            publisher: Arc::new(Publisher::new(Arc::clone(&line))),
             line,
-            pending: Lock::default(),
-            is_published: watch::Sender::new(true),
             reader: Lock::new(Some(reader)),
             stage,
             runtime: OnceLock::new(),
@@ -85,23 +67,20 @@ impl Feed {
     }
 
     /// Publishes a change soon. A change that is reported several times before that is published once.
-    pub(crate) fn report(self: &Arc<Self>, change: Change) {
-        self.pending.lock().add(change);
-        self.is_published.send_replace(false);
+    pub(crate) fn report(&self, change: Change) {
+        self.publisher.add(change);
         self.publish_pending();
     }
 
     /// Waits until the changes that were reported so far are published.
-    pub(crate) async fn published(self: &Arc<Self>) {
+    pub(crate) async fn published(&self) {
         self.publish_pending();
-        // The sender is here, so there is no error.
-        let _ = self.is_published.subscribe().wait_for(|is_published| *is_published).await;
+        self.publisher.published().await;
     }
 
-    fn publish_pending(self: &Arc<Self>) {
-        let Some(runtime) = self.runtime() else { return };
-        if self.pending.lock().begin() {
-            runtime.spawn(publisher::run(Arc::clone(self)));
+    fn publish_pending(&self) {
+        if let Some(runtime) = self.runtime() {
+            self.publisher.begin(runtime);
         }
     }
 
@@ -118,7 +97,7 @@ impl Feed {
         self.start();
         let mut stage = self.stage.clone();
         let begun = stage.wait_for(|stage| *stage != Stage::Begins);
-        // Otherwise the subscription is told that everything may have changed, as soon as changes are received.
+        // Otherwise the subscription is notified of everything as soon as changes are received.
         let _ = timeout(FIRST_WAIT, begun).await.is_ok();
     }
 
@@ -135,16 +114,10 @@ impl Feed {
     }
 }
 
-/// Returns the pause after this number of failures in a row.
-fn pause(failures: u32) -> Duration {
-    PAUSE.saturating_mul(1 << failures.min(8).saturating_sub(1)).min(LONGEST_PAUSE)
-}
-
 impl fmt::Debug for Feed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Feed")
-            .field("feed", &self.line.feed)
-            .field("channel", &self.line.channel)
+            .field("line", &self.line)
             .field("stage", &*self.stage.borrow())
             .finish_non_exhaustive()
     }

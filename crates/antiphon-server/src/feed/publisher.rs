@@ -1,54 +1,57 @@
 //! The changes of this instance, until they are published.
 
 use super::{
-    Feed,
     change::{AT_ONCE, Change},
-    pause,
+    line::{Line, pause},
 };
-use antiphon_wire::escaped;
+use antiphon_wire::{escaped, lock::Lock};
 use std::{collections::HashSet, mem::take, sync::Arc};
-use tokio::time::sleep;
+use tokio::{runtime::Handle, sync::watch, time::sleep};
 
 /// The maximum number of changes that wait. If there are more, everything may have changed.
 const WAITING: usize = 1024;
 
+pub(super) struct Publisher {
+    line: Arc<Line>,
+    pending: Lock<Pending>,
+    /// True if every change was published.
+    is_published: watch::Sender<bool>,
+}
+
 /// The changes that wait.
 #[derive(Default)]
-pub(super) struct Pending {
+struct Pending {
     changes: HashSet<Change>,
     is_running: bool,
 }
 
-impl Pending {
-    pub(super) fn add(&mut self, change: Change) {
-        self.changes.insert(change);
-        if self.changes.len() > WAITING || self.changes.contains(&Change::Everything) {
-            self.changes = HashSet::from([Change::Everything]);
+impl Publisher {
+    pub(super) fn new(line: Arc<Line>) -> Self {
+        Self { line, pending: Lock::default(), is_published: watch::Sender::new(true) }
+    }
+
+    /// Adds a change to those that wait.
+    pub(super) fn add(&self, change: Change) {
+        let mut pending = self.pending.lock();
+        pending.add(change);
+        self.is_published.send_replace(false);
+    }
+
+    /// Begins to publish what waits, if no task does.
+    pub(super) fn begin(self: &Arc<Self>, runtime: &Handle) {
+        if self.pending.lock().begin() {
+            runtime.spawn(run(Arc::clone(self)));
         }
     }
 
-    /// Returns true if a publisher is to begin.
-    pub(super) fn begin(&mut self) -> bool {
-        let begins = !self.is_running && !self.changes.is_empty();
-        self.is_running |= begins;
-        begins
+    /// Waits until nothing waits.
+    pub(super) async fn published(&self) {
+        // The sender is here, so there is no error.
+        let _ = self.is_published.subscribe().wait_for(|is_published| *is_published).await;
     }
 
-    /// Takes the changes of the next message; none if the publisher is to end.
-    fn take(&mut self) -> Vec<Change> {
-        if self.changes.len() <= AT_ONCE {
-            let changes: Vec<Change> = take(&mut self.changes).into_iter().collect();
-            self.is_running = !changes.is_empty();
-            return changes;
-        }
-        let changes: Vec<Change> = self.changes.iter().take(AT_ONCE).copied().collect();
-        self.changes.retain(|change| !changes.contains(change));
-        changes
-    }
-}
-
-impl Feed {
-    fn take_pending(&self) -> Vec<Change> {
+    /// Takes the changes of the next message; none if the task is to end.
+    fn take(&self) -> Vec<Change> {
         let mut pending = self.pending.lock();
         let changes = pending.take();
         if changes.is_empty() {
@@ -63,27 +66,54 @@ impl Feed {
     }
 }
 
+impl Pending {
+    fn add(&mut self, change: Change) {
+        self.changes.insert(change);
+        if self.changes.len() > WAITING || self.changes.contains(&Change::Everything) {
+            self.changes = HashSet::from([Change::Everything]);
+        }
+    }
+
+    /// Returns true if a task is to begin.
+    fn begin(&mut self) -> bool {
+        let begins = !self.is_running && !self.changes.is_empty();
+        self.is_running |= begins;
+        begins
+    }
+
+    fn take(&mut self) -> Vec<Change> {
+        if self.changes.len() <= AT_ONCE {
+            let changes: Vec<Change> = take(&mut self.changes).into_iter().collect();
+            self.is_running = !changes.is_empty();
+            return changes;
+        }
+        let changes: Vec<Change> = self.changes.iter().take(AT_ONCE).copied().collect();
+        self.changes.retain(|change| !changes.contains(change));
+        changes
+    }
+}
+
 /// Publishes until nothing waits. After a failure, it goes on as long as the server exists.
-pub(super) async fn run(mut feed: Arc<Feed>) {
+async fn run(mut publisher: Arc<Publisher>) {
     let mut failures = 0;
     loop {
-        let changes = feed.take_pending();
+        let changes = publisher.take();
         if changes.is_empty() {
             return;
         }
-        match feed.line.publish(&changes).await {
+        match publisher.line.publish(&changes).await {
             Ok(()) => failures = 0,
             Err(error) => {
                 failures += 1;
                 if failures == 1 {
                     tracing::warn!(error = %escaped(&error), "changes are not published now: they wait");
                 }
-                feed.put_back(changes);
-                let exists = Arc::downgrade(&feed);
-                drop(feed);
+                publisher.put_back(changes);
+                let exists = Arc::downgrade(&publisher);
+                drop(publisher);
                 sleep(pause(failures)).await;
                 let Some(again) = exists.upgrade() else { return };
-                feed = again;
+                publisher = again;
             }
         }
     }

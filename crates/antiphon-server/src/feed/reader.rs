@@ -10,9 +10,8 @@
 //! changes, at first and after silence, and receives changes only as long as its own messages come back.
 
 use super::{
-    Line,
     change::{Change, read},
-    pause,
+    line::{Line, pause},
 };
 use antiphon_store::{StoreError, StoreErrorKind};
 use antiphon_wire::escaped;

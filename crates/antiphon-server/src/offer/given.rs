@@ -2,6 +2,7 @@
 
 use crate::{
     errors::{BuildError, Error},
+    feed::ListKind,
     identity::caller_info::CallerInfo,
     offer::{
         list::{Entry, ListItem},
@@ -10,7 +11,6 @@ use crate::{
         tool::Tool,
         tool_checks::KnownChecks,
     },
-    subscribe::ListKind,
 };
 use futures_util::future::BoxFuture;
 use std::{fmt, future::Future, sync::Arc};

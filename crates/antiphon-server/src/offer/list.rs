@@ -5,12 +5,12 @@
 
 use crate::{
     errors::BuildError,
+    feed::ListKind,
     identity::account::is_scope,
     identity::caller_info::CallerInfo,
     offer::{Profile, per_caller::PerCaller, raw},
     options::Settings,
     session::SessionResult,
-    subscribe::ListKind,
 };
 use antiphon_wire::{CacheScope, ProtocolVersion, escaped};
 use serde::{

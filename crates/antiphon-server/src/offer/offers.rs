@@ -3,6 +3,7 @@
 
 use crate::{
     errors::BuildError,
+    feed::ListKind,
     identity::caller_info::CallerInfo,
     offer::{
         Profile,
@@ -16,7 +17,6 @@ use crate::{
         tool_checks::{KnownChecks, ToolChecks},
     },
     options::{Level, Settings, TaskMode},
-    subscribe::ListKind,
 };
 use antiphon_wire::{
     DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities, TaskSupport,

@@ -8,6 +8,7 @@ use crate::{
         handler::{Handler, IntoOutcome},
     },
     errors::BuildError,
+    feed::ListKind,
     in_place::boxed,
     offer::{
         completion::{Completers, Completing, IntoCompletions, first_duplicate},
@@ -15,7 +16,6 @@ use crate::{
         per_caller::{PerCaller, per_caller_setters},
     },
     options::{self, Settings},
-    subscribe::ListKind,
 };
 use antiphon_wire::{GetPromptResult, PromptArgument};
 use futures_util::future::BoxFuture;

@@ -8,6 +8,7 @@ use crate::{
         handler::{Handler, IntoOutcome},
     },
     errors::BuildError,
+    feed::ListKind,
     in_place::boxed,
     offer::{
         CacheHint,
@@ -17,7 +18,6 @@ use crate::{
         uri::{is_uri, without_expressions},
     },
     options::{self, Settings},
-    subscribe::ListKind,
 };
 use antiphon_wire::{
     Annotations, ReadResourceResult,

@@ -1,7 +1,7 @@
 //! The changes of other instances, for the subscribers of this one.
 
 use super::{OwnServer, Server};
-use crate::{feed::Change, subscribe::ListKind};
+use crate::feed::{Change, ListKind};
 use std::sync::Weak;
 
 impl Server {

@@ -3,7 +3,7 @@
 use crate::{
     define::{IntoPrompt, IntoResource, IntoTool},
     errors::BuildError,
-    feed::Change,
+    feed::{Change, ListKind},
     identity::caller_info::CallerInfo,
     offer::{
         Profile,
@@ -14,7 +14,6 @@ use crate::{
     },
     options::TaskMode,
     server::Server,
-    subscribe::ListKind,
 };
 use antiphon_wire::escaped;
 use arc_swap::Guard;

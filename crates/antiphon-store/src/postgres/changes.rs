@@ -1,6 +1,6 @@
 //! The feed of changes: `NOTIFY` on a connection of the pool, `LISTEN` on a connection of the watch.
 
-use super::pool::{Pool, of_statement};
+use super::pool::{Pool, PostgresConnection, of_statement};
 use crate::{
     blob::BlobDigest,
     changes::{self, ChangeChannel, ChangeFeed, ChangeWatch},
@@ -13,8 +13,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
-use tokio_postgres_rustls::RustlsStream;
+use tokio_postgres::{AsyncMessage, Client};
 
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
@@ -65,7 +64,7 @@ impl ChangeFeed for PostgresChanges {
 struct PostgresWatch {
     /// The connection ends with its client.
     client: Client,
-    connection: Connection<Socket, RustlsStream<Socket>>,
+    connection: PostgresConnection,
     /// The messages that arrived with the reply to `LISTEN`.
     waiting: Vec<String>,
 }

@@ -11,13 +11,19 @@ use deadpool_postgres::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
-use tokio_postgres::{Client, Config, Connection, Error, Row, Socket, error::SqlState, types::ToSql};
-use tokio_postgres_rustls::{MakeRustlsConnect, RustlsStream};
+use tokio_postgres::{
+    Client, Config, Connection, Error, Row, Socket, error::SqlState, tls::MakeTlsConnect, types::ToSql,
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
+
+/// The half of a connection that reads and writes.
+pub(super) type PostgresConnection =
+    Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// The rows of a statement.
 pub(super) struct Rows {
@@ -84,9 +90,7 @@ impl Pool {
     }
 
     /// Opens a connection outside of the pool.
-    pub(super) async fn connection(
-        &self,
-    ) -> Result<(Client, Connection<Socket, RustlsStream<Socket>>), Error> {
+    pub(super) async fn connection(&self) -> Result<(Client, PostgresConnection), Error> {
         self.config.connect(self.tls.clone()).await
     }
 

@@ -27,14 +27,6 @@ const KEPT: i64 = 10_000;
 /// The number of messages that one look reads.
 const AT_ONCE: i64 = 1_000;
 
-/// The latest message always stays, so that numbers grow.
-pub(super) const CREATE_TABLE: &str = "
-    CREATE TABLE IF NOT EXISTS antiphon_changes (
-        number INTEGER PRIMARY KEY,
-        channel BLOB NOT NULL,
-        message TEXT NOT NULL
-    ) STRICT";
-
 #[derive(Debug)]
 pub(super) struct SqliteChanges {
     pub(super) worker: Worker,

@@ -1,6 +1,6 @@
 //! The options of a SQLite store, and the connection to the file: its settings, and the version of its tables.
 
-use super::{changes, rows, task_rows};
+use super::{rows, task_rows};
 use crate::{
     clock::StoreClock,
     error::{StoreError, StoreErrorKind, Written},
@@ -10,6 +10,14 @@ use std::{fs::OpenOptions, path::Path, time::Duration};
 
 /// The version of the tables that this program reads and writes.
 const VERSION: i64 = 2;
+
+/// The table of the latest messages of the feed. The last one always stays, so that numbers grow.
+const CREATE_CHANGES: &str = "
+    CREATE TABLE IF NOT EXISTS antiphon_changes (
+        number INTEGER PRIMARY KEY,
+        channel BLOB NOT NULL,
+        message TEXT NOT NULL
+    ) STRICT";
 
 /// Opens the file, and creates it and its tables if they are missing.
 pub(super) fn open(path: &Path, timeout: Duration) -> Result<Connection, StoreError> {
@@ -67,7 +75,7 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     }
     check_version(version()?)?;
     // Without a version of its own: programs that do not know the table leave it alone.
-    transaction.execute_batch(changes::CREATE_TABLE).map_err(fail)?;
+    transaction.execute_batch(CREATE_CHANGES).map_err(fail)?;
     transaction.commit().map_err(fail)
 }
 
