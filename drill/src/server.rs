@@ -91,7 +91,8 @@ pub(crate) async fn serve(settings: ServerSettings) -> Result<()> {
     if let Some(engine) = reached(|| settings.store.engine(lease)).await? {
         builder = builder.task_engine(engine);
     }
-    for tool in tools(&ledger, Duration::from_millis(settings.slow), settings.version) {
+    let slow = Duration::from_millis(settings.slow);
+    for tool in tools(&ledger, slow, settings.version, settings.store.has_tasks()) {
         builder = builder.tool(tool);
     }
     let server = builder.build()?;

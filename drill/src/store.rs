@@ -49,6 +49,11 @@ impl Address {
         }
     }
 
+    /// Returns true for a store that all processes of the fleet have tasks in.
+    pub(crate) fn has_tasks(&self) -> bool {
+        !matches!(self, Self::Postgres(_) | Self::Redis(_))
+    }
+
     /// Returns true for a store that a process has for itself.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self, Self::Memory)

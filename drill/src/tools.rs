@@ -49,8 +49,8 @@ impl TaskTool {
     }
 }
 
-/// Returns the tools of a version. `slow` is the time of a slow step.
-pub(crate) fn tools(ledger: &Ledger, slow: Duration, version: u32) -> Vec<Tool> {
+/// Returns the tools of a version; those whose calls are tasks if the store has tasks. `slow` is the time of a slow step.
+pub(crate) fn tools(ledger: &Ledger, slow: Duration, version: u32, has_tasks: bool) -> Vec<Tool> {
     let tool = |name: &str, level: Level| {
         let ledger = Arc::new(ledger.clone());
         let handler = lent(move |ctx, order| {
@@ -67,7 +67,7 @@ pub(crate) fn tools(ledger: &Ledger, slow: Duration, version: u32) -> Vec<Tool> 
             Level::Rerun => tool.write_ahead(true).rerun_after_crash(true),
         }
     });
-    let tasks = TaskTool::ALL.into_iter().map(|kind| {
+    let tasks = TaskTool::ALL.into_iter().filter(|_| has_tasks).map(|kind| {
         let tool = tool(kind.tool(), kind.level());
         match kind {
             TaskTool::Reconciled | TaskTool::Single => tool.task(TaskMode::Required),

@@ -2,7 +2,7 @@
 //!
 //! | variable | |
 //! |---|---|
-//! | `MCP_KEYS` | the text of a key file, from a secret: `antiphon keygen` |
+//! | `ANTIPHON_KEYS` | the list of keys, from a secret: `antiphon keygen` |
 //! | `MCP_HOST` | the name of the endpoint, which `Host` is checked against |
 //! | `STORE_URL` | `postgresql://..` or `rediss://..`; without it, calls have no store |
 //!
@@ -33,7 +33,7 @@ const LIVENESS: &str = "/livez";
 
 /// The settings of the function.
 pub struct Settings {
-    /// The text of a key file.
+    /// The list of keys.
     pub keys: String,
     /// The name of the endpoint.
     pub host: String,
@@ -49,7 +49,11 @@ impl Settings {
     /// Names the variable that is missing.
     pub fn from_environment() -> Result<Self, Error> {
         let required = |name: &str| env::var(name).map_err(|_| format!("{name} is not set"));
-        Ok(Self { keys: required("MCP_KEYS")?, host: required("MCP_HOST")?, store: env::var("STORE_URL").ok() })
+        Ok(Self {
+            keys: required("ANTIPHON_KEYS")?,
+            host: required("MCP_HOST")?,
+            store: env::var("STORE_URL").ok(),
+        })
     }
 }
 
@@ -63,7 +67,9 @@ struct Approval {
 #[tool]
 async fn delete(ctx: &Ctx, database: String) -> antiphon::Result<String> {
     let approval = ctx.elicit::<Approval>(format!("Delete {database}?")).outcome().await?;
-    let Answer::Accept(Approval { approved: true }) = approval else { return Ok(format!("{database} is kept.")) };
+    let Answer::Accept(Approval { approved: true }) = approval else {
+        return Ok(format!("{database} is kept."));
+    };
     // For the subscribers of ordinary instances on the same store.
     ctx.server().resource_updated("databases://all");
     Ok(format!("{database} is deleted."))
@@ -94,7 +100,8 @@ impl Function {
         // A process that could not connect tries again with the next request.
         let connected = timeout(CONNECT, self.endpoint.get_or_try_init(|| endpoint(&self.settings))).await;
         let Ok(Ok((server, endpoint))) = connected else {
-            let unavailable = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "5");
+            let unavailable =
+                Response::builder().status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "5");
             return Ok(unavailable.body(Body::Empty)?);
         };
         // Anonymous callers are counted by their address: the connection is that of the platform.
@@ -122,7 +129,7 @@ fn source(request: &Request) -> Option<std::net::IpAddr> {
 async fn endpoint(settings: &Settings) -> Result<(Server, HttpService<Server>), Error> {
     // A session would be in the memory of one process: the next request may reach another one.
     let builder = Server::builder("databases", "1.0").modern_only(true).resource_updates(true).tool(delete);
-    let builder = builder.keys(KeyRing::parse_file(&settings.keys)?);
+    let builder = builder.keys(KeyRing::parse_list(&settings.keys)?);
     let builder = match settings.store.as_deref() {
         None => builder,
         #[cfg(feature = "postgres")]
@@ -135,7 +142,9 @@ async fn endpoint(settings: &Settings) -> Result<(Server, HttpService<Server>), 
         #[cfg(feature = "redis")]
         Some(url) if url.starts_with("redis") => {
             use antiphon::store::{RedisOptions, RedisStore};
-            builder.store(RedisStore::connect(url, RedisOptions::default().timeout(CONNECT)).await?).write_ahead(true)
+            builder
+                .store(RedisStore::connect(url, RedisOptions::default().timeout(CONNECT)).await?)
+                .write_ahead(true)
         }
         Some(_) => return Err("STORE_URL has a scheme that this build does not know".into()),
     };

@@ -46,7 +46,8 @@ async fn any_process_finishes_the_call() {
         second["headers"]["host"] = json!(host);
         let mut body: Value = serde_json::from_str(second["body"].as_str().unwrap()).unwrap();
         body["params"]["requestState"] = asked["result"]["requestState"].clone();
-        body["params"]["inputResponses"] = json!({ key: {"action": "accept", "content": {"approved": true}} });
+        body["params"]["inputResponses"] =
+            json!({ key: {"action": "accept", "content": {"approved": true}} });
         second["body"] = json!(body.to_string());
         second["headers"]["content-length"] = json!(body.to_string().len().to_string());
         let done = message(&send(&function(host, None), &second).await);
@@ -62,7 +63,10 @@ async fn liveness_without_upstreams() {
     assert_eq!((alive.status().as_u16(), &**alive.body()), (200, &b"ok"[..]));
     for _ in 0..2 {
         let refused = send(&nowhere, &event("http_api_call")).await;
-        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (503, &"5".parse().unwrap())
+        );
     }
     let unknown = function("mcp.example.com", Some("mysql://127.0.0.1"));
     assert_eq!(send(&unknown, &event("http_api_call")).await.status(), 503);
@@ -74,7 +78,10 @@ async fn nothing_waits_in_a_frozen_process() {
     let function = function("mcp.example.com", None);
     let ended = send(&function, &event("subscription")).await;
     let text = std::str::from_utf8(ended.body()).unwrap();
-    assert!(text.contains("notifications/subscriptions/acknowledged") && text.contains("databases://all"), "{text}");
+    assert!(
+        text.contains("notifications/subscriptions/acknowledged") && text.contains("databases://all"),
+        "{text}"
+    );
     assert_eq!(message(&ended)["result"]["resultType"], "complete", "{text}");
     let refused = message(&send(&function, &event("session")).await);
     assert_eq!(refused["error"]["data"]["supported"], json!(["2026-07-28"]), "{refused}");
