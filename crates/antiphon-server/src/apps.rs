@@ -8,8 +8,8 @@ use crate::{
     define::{AnyResource, IntoResource, States},
     errors::BuildError,
     extension::Extension,
+    feed::ListKind,
     offer::{given::GivenOffers, offers::Lists, resource::Resource, tool::Tool},
-    subscribe::ListKind,
 };
 use antiphon_wire::{Meta, ReadResourceResult, ResourceContents, escaped};
 use serde::{Deserialize, Serialize};
