@@ -344,7 +344,7 @@ mod tests {
     fn a_sign_in_is_data_and_ends() {
         let endpoint = Url::parse("https://as.example/authorize").unwrap();
         let now = SystemTime::now();
-        let begun = PendingSignIn::begin(plan(false), endpoint, &[], now).unwrap();
+        let begun = PendingSignIn::begin(basis(), (REDIRECT_URI, false), endpoint, &[], now).unwrap();
         let text = serde_json::to_string(&begun).unwrap();
         let other: PendingSignIn = serde_json::from_str(&text).unwrap();
         let returned = format!("http://127.0.0.1:99/callback?code=c&state={}", begun.state());

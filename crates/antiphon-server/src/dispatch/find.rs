@@ -3,7 +3,6 @@
 
 use crate::{
     call::in_flight::ConcurrencyPermit,
-    dispatch::observe,
     errors::{BuildError, Error, refusal::Refusal, refusal_log::log_refusal},
     feed::ListKind,
     identity::{Caller, caller_info::CallerInfo},
@@ -20,7 +19,11 @@ use crate::{
 };
 use antiphon_wire::{escaped, header::params::ParamHeaders};
 use serde_json::{Map, Value, value::RawValue};
-use std::{collections::HashSet, ops::Deref, sync::Arc};
+use std::{
+    collections::HashSet,
+    ops::Deref,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// A request that names an offer, or reads a list.
 #[derive(Clone, Copy)]
@@ -188,7 +191,7 @@ impl<'a> Lookup<'a> {
         let entry = raw.and_then(|raw| self.checked(raw));
         let entry = entry.filter(|entry: &Entry<T>| entry.key() == key && entry.is_visible_to(&info));
         if entry.is_some() {
-            observe::note_found(&self.request.method, key);
+            self.request.noted.was_found.store(true, Ordering::Relaxed);
         }
         Ok(entry.and_then(Entry::into_item).map(found))
     }

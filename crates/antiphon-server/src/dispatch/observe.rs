@@ -31,7 +31,7 @@ const OTHER: &str = "_OTHER";
 /// The names of a request in its span.
 struct Names {
     method: String,
-    /// The name of the tool or prompt, if the server has it now. One that is found at run time has its name [later](note_found).
+    /// The name of the tool or prompt, if the server has it now. One that is found at run time has its name later: [`note_found`].
     target: Option<String>,
     /// The URI of a resource.
     uri: Option<String>,
@@ -67,19 +67,17 @@ impl Names {
 }
 
 /// Notes the name of a tool or prompt that was found at run time in the span of its request.
-pub(super) fn note_found(method: &str, name: &str) {
-    let span = Span::current();
-    if span.is_disabled() {
-        return;
-    }
-    let field = match method {
+pub(crate) fn note_found(span: &Span, request: &Request<'_>) {
+    let field = match &*request.method {
         method::TOOLS_CALL => "gen_ai.tool.name",
         method::PROMPTS_GET => "gen_ai.prompt.name",
         _ => return,
     };
-    let name = escaped(name).limit(TARGET).to_string();
-    span.record(field, display(&name));
-    span.record("otel.name", format!("{method} {name}"));
+    if let Some(name) = request.target().and_then(StringMember::text).filter(|_| !span.is_disabled()) {
+        let name = escaped(name).limit(TARGET);
+        span.record(field, display(&name));
+        span.record("otel.name", format!("{} {name}", request.method));
+    }
 }
 
 /// Returns the span of a request.
@@ -160,7 +158,7 @@ pub(super) fn log_end<T: HasMeta>(
     };
     server.metrics.call(outcome);
     let request = admitted.leg().request;
-    request.tool_failed.store(outcome == CallOutcome::Error, Ordering::Relaxed);
+    request.noted.tool_failed.store(outcome == CallOutcome::Error, Ordering::Relaxed);
     let Some(begin) = begin else { return };
     if outcome == CallOutcome::Error {
         let span = Span::current();

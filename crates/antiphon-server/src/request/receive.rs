@@ -24,6 +24,15 @@ pub enum Received<'a> {
     Legacy(Incoming<'a>),
 }
 
+/// What a request has come to, for metrics and its span.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    /// True once the result is a tool's error.
+    pub(crate) tool_failed: AtomicBool,
+    /// True once its tool or prompt was found at run time.
+    pub(crate) was_found: AtomicBool,
+}
+
 /// A request with complete metadata. In a session of an earlier revision, the metadata is that of the handshake.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -39,8 +48,8 @@ pub struct Request<'a> {
     names: Option<UniqueNames>,
     /// The session of the request; `None` for a request that carries its own metadata.
     pub(crate) session: Option<Session>,
-    /// True once the result is a tool's error.
-    pub(crate) tool_failed: AtomicBool,
+    /// What it has come to before its reply.
+    pub(crate) noted: Noted,
     /// True for a notification of an extension, which is served as a request is, but for its reply.
     pub(crate) is_notification: bool,
 }
@@ -73,19 +82,9 @@ fn receive_in_steps(bytes: &[u8], has_sessions: bool) -> Result<Received<'_>, Un
             let version = meta.protocol_version.clone().unwrap_or_default();
             let (id, method) = (request.id, request.method);
             let (names, session, is_notification) = (None, None, false);
-            let tool_failed = AtomicBool::new(false);
-            let request = Request {
-                id,
-                method,
-                version,
-                meta,
-                params,
-                text,
-                names,
-                session,
-                tool_failed,
-                is_notification,
-            };
+            let noted = Noted::default();
+            let request =
+                Request { id, method, version, meta, params, text, names, session, noted, is_notification };
             Ok(Received::Request(Box::new(request)))
         }
         Err(_) if has_sessions && !speaks_for_itself(request.params) => {
@@ -191,7 +190,7 @@ impl<'a> From<WholeRequest<'a>> for Request<'a> {
             text: whole.text,
             names: Some(whole.names),
             session: None,
-            tool_failed: AtomicBool::new(false),
+            noted: Noted::default(),
             is_notification: false,
         }
     }
@@ -208,8 +207,8 @@ impl<'a> Request<'a> {
     ) -> Self {
         let (id, method) = (request.id, request.method);
         let version = Cow::Borrowed(session.version().as_str());
-        let (names, session, tool_failed) = (None, Some(session.clone()), AtomicBool::new(false));
-        Self { id, method, version, meta, params, text, names, session, tool_failed, is_notification: false }
+        let (names, session, noted) = (None, Some(session.clone()), Noted::default());
+        Self { id, method, version, meta, params, text, names, session, noted, is_notification: false }
     }
 
     /// Returns a notification in the form of a request. It needs no metadata, and declares nothing without it.
@@ -233,19 +232,8 @@ impl<'a> Request<'a> {
             None => Cow::Borrowed(ProtocolVersion::MODERN[0].as_str()),
         };
         let (id, method) = (RequestId::from(0_u64), notification.method.clone());
-        let (names, session, tool_failed) = (None, None, AtomicBool::new(false));
-        Ok(Self {
-            id,
-            method,
-            version,
-            meta,
-            params,
-            text,
-            names,
-            session,
-            tool_failed,
-            is_notification: true,
-        })
+        let (names, session, noted) = (None, None, Noted::default());
+        Ok(Self { id, method, version, meta, params, text, names, session, noted, is_notification: true })
     }
 }
 
@@ -305,7 +293,7 @@ impl Request<'_> {
             text: self.text,
             names: self.names,
             session: self.session.clone(),
-            tool_failed: AtomicBool::new(false),
+            noted: Noted::default(),
             is_notification: self.is_notification,
         }
     }

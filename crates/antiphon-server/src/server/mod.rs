@@ -285,8 +285,12 @@ impl Server {
         let (begin, runtime) = (Instant::now(), &self.0.runtime);
         let span = observe::span(runtime, offers, request, caller);
         let answered = self.caught(request, answer.instrument(span.clone())).await;
-        let (error, tool_failed) = (answered.as_ref().err(), request.tool_failed.load(Ordering::Relaxed));
+        let (error, tool_failed) =
+            (answered.as_ref().err(), request.noted.tool_failed.load(Ordering::Relaxed));
         runtime.metrics.request(&request.method, error, tool_failed, begin.elapsed());
+        if request.noted.was_found.load(Ordering::Relaxed) {
+            observe::note_found(&span, request);
+        }
         answered.inspect_err(|refusal| observe::note_error(&span, refusal))
     }
 
