@@ -57,7 +57,7 @@ impl AuditLog {
 
     /// Returns a layer that continues a log whose last line has this number and this hash.
     pub fn after(output: impl Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
-        let chain = Chain { output: Box::new(output), number, previous: hash.into() };
+        let chain = Chain { output: Box::new(output), number, previous: hash.into(), is_torn: false };
         Self { chain: Arc::new(Mutex::new(chain)), places: Arc::new(Semaphore::new(WAITING)) }
     }
 
@@ -103,6 +103,8 @@ struct Chain {
     output: Box<dyn Write + Send>,
     number: u64,
     previous: String,
+    /// True if a part of a line may be the end of the log.
+    is_torn: bool,
 }
 
 impl Chain {
@@ -111,10 +113,13 @@ impl Chain {
         line["previous"] = json!(self.previous);
         let hash = hex(&Sha256::digest(line.to_string()));
         line["hash"] = json!(hash);
-        writeln!(self.output, "{line}")?;
-        self.output.flush()?;
-        (self.number, self.previous) = (self.number + 1, hash);
-        Ok(())
+        // What is left of a line that could not be written stands alone.
+        let begin = if self.is_torn { "\n" } else { "" };
+        self.is_torn = true;
+        self.output.write_all(format!("{begin}{line}\n").as_bytes())?;
+        // The line is there, whatever becomes of the flush: the next one follows it.
+        (self.number, self.previous, self.is_torn) = (self.number + 1, hash, false);
+        self.output.flush()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
         call::{Call, CallReply, Outcome, Refused},
     },
 };
-use antiphon_wire::lock::Lock;
+use antiphon_wire::{lock::Lock, method};
 use governor::{
     DefaultKeyedRateLimiter, Quota,
     clock::{Clock as _, DefaultClock},
@@ -57,8 +57,7 @@ impl RateLimit {
 
     /// Counts a call, or refuses it.
     fn check(&self, call: &Call) -> Result<(), Refused> {
-        let begins = matches!(call.method(), "tools/call" | "prompts/get" | "resources/read");
-        if !begins || call.leg() > 1 || call.is_of_task() {
+        if !uses_an_offer(call) || call.leg() > 1 || call.is_of_task() {
             return Ok(());
         }
         let caller = match (call.principal(), call.peer_address()) {
@@ -80,6 +79,11 @@ impl RateLimit {
         let clock = DefaultClock::default();
         self.limiter.check_key(&key).map_err(|full| Refused::busy(full.wait_time_from(clock.now())))
     }
+}
+
+/// Returns true for the requests that a tool, a prompt or a resource answers. Others name one too: a subscription, and a notification of it.
+fn uses_an_offer(call: &Call) -> bool {
+    matches!(call.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
 /// The number of callers from which those are forgotten that have their whole quota again.
@@ -137,7 +141,8 @@ impl Layer<CallService> for ToolConcurrency {
     fn layer(&self, inner: CallService) -> CallService {
         let limits = Arc::clone(&self.0);
         inner.inside_of(move |call, mut inner| {
-            let limit = call.target().and_then(|name| limits.get(name)).filter(|_| !call.is_of_task());
+            let target = call.target().filter(|_| uses_an_offer(&call) && !call.is_of_task());
+            let limit = target.and_then(|name| limits.get(name));
             // To a caller who does not see the offer, a refusal would tell that it exists.
             let limit = limit.filter(|_| call.is_visible() != Some(false));
             let permit = limit.map(|limit| Arc::clone(limit).try_acquire_owned());
@@ -190,7 +195,7 @@ impl ResultCache {
 
     /// Returns the key of a request, and the time for which its result is kept; `None` if it is not.
     fn key(&self, call: &Call) -> Option<(String, Duration)> {
-        let target = call.target()?;
+        let target = call.target().filter(|_| uses_an_offer(call))?;
         let time = *self.0.times.get(target)?;
         let is_first = call.leg() == 1 && call.answers().next().is_none();
         let principal = call.principal().map(|who| (who.issuer(), who.client_id(), who.subject()));

@@ -19,7 +19,7 @@ pub(crate) enum OfferVisibility {
     Shown,
     /// A rule decides. Outer layers may add values that the rule reads, so it is asked where the answer is needed.
     Rule(Box<(VisibilityRule, CallerInfo)>),
-    /// Only the server finds out: the offer is found at run time, or is one of several templates.
+    /// Only the server finds out: there is no such offer, it is found at run time, or it is one of several templates.
     Unknown,
 }
 
@@ -46,8 +46,8 @@ impl OfferVisibility {
             _ => return Self::Shown,
         };
         match rule {
-            None if offers.given.is_some() => Self::Unknown,
-            None | Some(None) => Self::Shown,
+            None => Self::Unknown,
+            Some(None) => Self::Shown,
             Some(Some(rule)) => {
                 let client = request.meta.client_info;
                 let info = CallerInfo::new(principal.cloned(), caller, &request.version, client);

@@ -322,6 +322,13 @@ async fn results_are_kept_for_the_same_caller_and_arguments() {
         assert_eq!(runs(&handler_runs) - before, usize::from(ran), "{user} {tool} {name}");
         before = runs(&handler_runs);
     }
+    // Nor does a result outlive its tool.
+    server.remove_tool("echo");
+    let mut headers = HeaderMap::new();
+    headers.insert("x-user", "anna@c".parse().unwrap());
+    let params = json!({"name": "echo", "arguments": {"name": "a"}});
+    let reply = send(&server, "tools/call", params, &Caller::http(&headers, &Extensions::new())).await;
+    assert_eq!(reply["error"]["code"], -32602, "{reply}");
 }
 
 #[tokio::test]
@@ -567,6 +574,56 @@ async fn a_slow_audit_log_holds_calls_and_refuses_those_beyond_its_bound() {
     assert_eq!((lines, runs(&handler_runs)), (2 * served, served));
 }
 
+/// An output that is full in the middle of its second line, once.
+#[derive(Clone, Default)]
+struct Torn(Arc<Mutex<(Vec<u8>, usize)>>);
+
+impl Write for Torn {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (written, writes) = &mut *self.0.lock().unwrap();
+        *writes += 1;
+        match *writes {
+            3 => {
+                written.extend(&bytes[..20]);
+                Ok(20)
+            }
+            4 => Err(io::ErrorKind::StorageFull.into()),
+            _ => {
+                written.extend(bytes);
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is left of a line stands alone, and the chain goes on with the last whole one.
+#[tokio::test]
+async fn a_line_of_the_audit_log_that_fails_spoils_no_other_one() {
+    let output = Torn::default();
+    let server = fixture(|builder| builder.layer(AuditLog::new(output.clone()))).server;
+    let params = json!({"name": "echo", "arguments": {"name": "a"}});
+    let mut codes = Vec::new();
+    for _ in 0..3 {
+        let reply = send(&server, "tools/call", params.clone(), &Caller::default()).await;
+        codes.push(reply["error"]["code"].as_i64());
+    }
+    assert_eq!(codes, [None, Some(-32603), None]);
+    let text = String::from_utf8(output.0.lock().unwrap().0.clone()).unwrap();
+    let lines: Vec<Option<Value>> = text.lines().map(|line| serde_json::from_str(line).ok()).collect();
+    assert!(lines.len() == 5 && lines[2].is_none(), "{text}");
+    let whole: Vec<Value> = lines.into_iter().flatten().collect();
+    for (before, next) in whole.iter().zip(&whole[1..]) {
+        assert_eq!(
+            (&next["previous"], next["number"].as_u64()),
+            (&before["hash"], before["number"].as_u64().map(|number| number + 1))
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_cannot_be_audited_does_not_run() {
     let full = Output(Arc::default(), true);
@@ -618,6 +675,31 @@ async fn subscriptions_and_notifications_pass_the_layers() {
         let lines = seen.lock().unwrap().clone();
         for line in opened.iter().chain(&shown).chain([&hidden]) {
             assert!(lines.contains(&format!(" {line}")), "{mode:?}: {line}\n{lines:#?}");
+        }
+    }
+}
+
+/// A limit of reads, and a cache of them, touch neither the subscriptions to a resource nor its notifications.
+#[tokio::test]
+async fn limits_and_caches_are_for_what_an_offer_answers() {
+    for mode in [Mode::Auto, Mode::Legacy] {
+        let server = fixture(|builder| {
+            let cache = ResultCache::new(9, [("a://1", Duration::from_secs(3600))]);
+            builder.resource_updates(true).layer(cache).layer(ToolConcurrency::new([("a://1", 0)]))
+        })
+        .server;
+        // Each connection is one of the same anonymous caller, and the last one is open twice.
+        for _ in 0..3 {
+            let client = memory::connect(server.clone(), Client::builder("test", "1").mode(mode.clone()));
+            for _ in 0..2 {
+                let mut changes = client.listen(SubscriptionFilter::new().resource("a://1"));
+                changes.next().await.unwrap().unwrap();
+                server.resource_updated("a://1");
+                let next = changes.next().await.unwrap().unwrap();
+                assert_eq!(next, SubscriptionEvent::ResourceUpdated { uri: "a://1".to_owned() }, "{mode:?}");
+            }
+            let refused = client.read_resource("a://1").await.unwrap_err();
+            assert_eq!(refused.server_error().unwrap().data.as_ref().unwrap()["reason"], "busy", "{mode:?}");
         }
     }
 }
