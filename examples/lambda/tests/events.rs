@@ -85,5 +85,5 @@ async fn nothing_waits_in_a_frozen_process() {
     assert_eq!(message(&ended)["result"]["resultType"], "complete", "{text}");
     let refused = message(&send(&function, &event("session")).await);
     assert_eq!(refused["error"]["data"]["supported"], json!(["2026-07-28"]), "{refused}");
-    assert_eq!(send(&function, &event("another_host")).await.status(), 403);
+    assert_eq!(send(&function, &event("another_host")).await.status(), 421);
 }
