@@ -31,7 +31,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(25);
 /// 0600; a file is replaced as a whole; processes exclude each other by locks of the operating system.
 ///
 /// The key is in the file `key` of the folder, so that the seal protects a copy of single files only; with
-/// [`with_key`](Self::with_key), the key is elsewhere, for example in the key chain of the system.
+/// [`with_key`](Self::with_key), the key is elsewhere, and with `with_key_chain` (feature `key-chain`) in the key chain of the system.
 #[derive(Clone)]
 pub struct FileStore(Arc<Folder>);
 

@@ -1,6 +1,8 @@
 //! Stores of tokens: what a sign-in leaves for the next start of the program.
 
 mod file;
+#[cfg(feature = "key-chain")]
+mod key_chain;
 mod memory;
 
 #[cfg(feature = "testing")]

@@ -1,7 +1,11 @@
 //! Stores.
 
 use crate::support::Folder;
-use antiphon_oauth::store::{FileStore, MemoryStore, StoreKey, TokenStore, contract};
+use antiphon_oauth::{
+    ErrorKind,
+    store::{FileStore, MemoryStore, StoreKey, TokenStore, contract},
+};
+use keyring_core::{CredentialStore, Entry, Error as ChainError, mock};
 use std::{fs, path::PathBuf, sync::Arc};
 
 #[tokio::test]
@@ -15,6 +19,43 @@ async fn the_store_in_a_folder() {
     let folder = Folder::new();
     let open = || Arc::new(FileStore::new(&folder.0));
     contract::check(open(), open()).await;
+}
+
+fn is_secret(text: &str, key: &[u8]) -> bool {
+    text.contains(&format!("{key:?}")[1..])
+}
+
+#[tokio::test]
+async fn the_store_with_its_key_in_the_key_chain() {
+    let (folder, chain) = (Folder::new(), mock::Store::new().unwrap());
+    let open = async || {
+        let chain: Arc<CredentialStore> = chain.clone();
+        FileStore::with_key_chain(&folder.0, chain, "antiphon").await
+    };
+    // Two processes begin at once.
+    let (one, other) = tokio::join!(open(), open());
+    contract::check(Arc::new(one.unwrap()), Arc::new(other.unwrap())).await;
+    assert!(!folder.0.join("key").exists());
+    let chained: Arc<CredentialStore> = chain.clone();
+    let entry = Entry::new_in_store(&chained, "antiphon", "key of the stored tokens").unwrap();
+    let key = entry.get_secret().unwrap();
+    assert_eq!(key.len(), 32);
+    // Another key does not open the files, and an entry that is no key is an error.
+    let name = StoreKey::new("https://a.example", "");
+    open().await.unwrap().save(&name, b"token").await.unwrap();
+    entry.set_secret(&[7; 32]).unwrap();
+    assert!(open().await.unwrap().load(&name).await.is_err());
+    entry.set_secret(&key).unwrap();
+    assert_eq!(open().await.unwrap().load(&name).await.unwrap().as_deref(), Some(&b"token"[..]));
+    entry.set_secret(b"short-secret").unwrap();
+    let fault = open().await.unwrap_err();
+    assert_eq!(fault.kind(), ErrorKind::Store);
+    let shown = format!("{fault} {fault:?}");
+    assert!(!shown.contains("short-secret") && !is_secret(&shown, b"short-secret"), "{shown}");
+    let mock: &mock::Cred = entry.as_any().downcast_ref().unwrap();
+    mock.set_error(ChainError::BadEncoding(b"short-secret".to_vec()));
+    let shown = format!("{:?}", open().await.unwrap_err());
+    assert!(shown.contains("cannot be used") && !is_secret(&shown, b"short-secret"), "{shown}");
 }
 
 #[tokio::test]
