@@ -18,7 +18,7 @@ const PARTS: usize = 16;
 /// The part of a hash that names a proof.
 type Name = [u8; 16];
 
-/// There is no room for another proof.
+/// The error for a proof that cannot be remembered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -39,7 +39,7 @@ struct Part {
 #[derive(Default)]
 struct Proofs {
     names: HashSet<Name>,
-    /// In the order of their times.
+    /// The names with their times, the oldest first.
     order: VecDeque<(u64, Name)>,
 }
 

@@ -5,7 +5,7 @@
 //!  request ──▶ Attempt (session) ── 401, 403 ──▶ Flight ──▶ the store: another process may have renewed
 //!     ▲                                            ├──▶ discover ──▶ refresh (obtain)
 //!     │                                            ├──▶ grant: machines
-//!     └────────────── another token ◀──────────────┴──▶ sign_in: register ─▶ pending ─▶ handler, or device ─▶ token
+//!     └────────────── another token ◀──────────────┴──▶ sign_in: register ─▶ pending ─▶ handler, or at_device ─▶ token
 //! ```
 //!
 //! ```
@@ -24,6 +24,7 @@
 
 mod oauth;
 
+mod at_device;
 mod obtain;
 mod session;
 mod sign_in;

@@ -1,10 +1,12 @@
 //! The state of the test servers, and their answers.
 
-use super::{
-    Attack, DeviceAnswer,
-    http::{Reply, Seen},
+use crate::{
+    device::DEVICE_CODE,
+    testing::{
+        attack::{Attack, DeviceAnswer},
+        http::{Reply, Seen},
+    },
 };
-use crate::device::DEVICE_CODE;
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},

@@ -1,4 +1,4 @@
-//! What may not be seen: every secret of whole flows is searched in everything that is logged or shown.
+//! Secrets in logs and errors: each one of whole flows is searched in everything that is logged or shown.
 
 use crate::support::{Clock, client, get, session};
 use antiphon_oauth::{
@@ -143,9 +143,9 @@ async fn flows(log: &Log, authority: &TestAuthority, builder: impl Fn() -> OAuth
 
 /// A web host, and a device.
 async fn data(log: &Log, authority: &TestAuthority) {
-    let shown = log.clone();
+    let seen = log.clone();
     let consents = ByHand::new("http://127.0.0.1/callback", move |consent: Consent| {
-        shown.note(&format!("{consent} {consent:?}"));
+        seen.note(&format!("{consent} {consent:?}"));
         std::future::ready(Err::<String, _>("nobody is there"))
     });
     let failing = session(OAuth::builder("test").handler(consents), authority);

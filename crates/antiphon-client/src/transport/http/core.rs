@@ -63,7 +63,7 @@ impl Core {
         self.send_waiting(request, &mut |_| {}).await
     }
 
-    /// As [`send_with_token`](Self::send_with_token). `wait` gets `true` when a person is asked, and `false` after that.
+    /// Sends a request like [`send_with_token`](Self::send_with_token). `wait` gets `true` when a person is asked, and `false` after that.
     pub(crate) async fn send_waiting(
         &self,
         request: Request<Full<Bytes>>,

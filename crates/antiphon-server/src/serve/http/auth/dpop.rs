@@ -2,14 +2,15 @@
 
 use crate::{
     identity::Bearer,
-    serve::http::auth::{Presented, Scheme},
+    serve::http::auth::{
+        presented::{Presented, Scheme},
+        resource::CLOCK_SKEW,
+    },
 };
 use antiphon_jwt::{DpopError, DpopVerifier, ProvenRequest};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use std::{fmt, time::SystemTime};
-
-use super::resource::CLOCK_SKEW;
 
 /// The name of the header with a proof.
 const DPOP: HeaderName = HeaderName::from_static("dpop");

@@ -30,7 +30,7 @@
 //! | a token without the scopes of this tool, prompt or resource | 403, in JSON | `error="insufficient_scope"` .. |
 //! | a token that cannot be checked now, because no keys can be fetched | 503 | none, but `Retry-After` |
 //!
-//! | a bound token without a proof, or with a bad one, where [`Dpop`] is on | 401 | `invalid_token`, or `DPoP error="invalid_dpop_proof"` |
+//! | a bound token without a proof, or with a bad one, where `Dpop` is on | 401 | `invalid_token`, or `DPoP error="invalid_dpop_proof"` |
 //! | a proof without a nonce of this server, where nonces are on | 401, `DPoP-Nonce` | `DPoP error="use_dpop_nonce"` |
 //! | more proofs of one key than can be remembered | 429 | none, but `Retry-After` |
 //!
@@ -43,6 +43,7 @@
 mod dpop;
 #[cfg(feature = "layers")]
 mod layer;
+mod presented;
 mod resource;
 mod resource_server;
 mod verified;
@@ -69,6 +70,7 @@ use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
 };
+use presented::{MalformedAuthorization, presented};
 use resource::CLOCK_SKEW;
 use resource_server::{Metadata, challenge};
 use std::{sync::Arc, time::SystemTime};
@@ -151,7 +153,7 @@ async fn check(
         ..Rejection::new(status, text)
     };
     let scheme = if auth.requires_dpop() { "DPoP" } else { "Bearer" };
-    let presented = match presented(headers, auth) {
+    let presented = match presented(headers, auth.accepts_dpop()) {
         Ok(Some(presented)) => presented,
         Ok(None) => {
             let text = format!("This server needs an access token: Authorization: {scheme} ..");
@@ -222,46 +224,6 @@ fn without_possession(auth: &ResourceServer, fault: dpop::PossessionFault) -> Re
             Rejection { retry_after: Some("60"), ..Rejection::new(StatusCode::TOO_MANY_REQUESTS, text) }
         }
     }
-}
-
-/// An `Authorization` header without a readable token.
-struct MalformedAuthorization;
-
-/// A token as it was sent.
-pub(crate) struct Presented<'a> {
-    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "without JWTs there is one scheme"))]
-    scheme: Scheme,
-    token: &'a str,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    Bearer,
-    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "without JWTs there is one scheme"))]
-    Dpop,
-}
-
-/// Returns the token; `None` without an `Authorization` header, or with a scheme that the server does not accept.
-fn presented<'a>(
-    headers: &'a HeaderMap,
-    auth: &ResourceServer,
-) -> Result<Option<Presented<'a>>, MalformedAuthorization> {
-    let mut values = headers.get_all(name::AUTHORIZATION).iter();
-    let value = match (values.next(), values.next()) {
-        (None, _) => return Ok(None),
-        (Some(value), None) => value.to_str().map_err(|_| MalformedAuthorization)?,
-        // Two readers could read two callers.
-        (Some(_), Some(_)) => return Err(MalformedAuthorization),
-    };
-    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    let scheme = match scheme {
-        bearer if bearer.eq_ignore_ascii_case("bearer") => Scheme::Bearer,
-        dpop if dpop.eq_ignore_ascii_case("dpop") && auth.accepts_dpop() => Scheme::Dpop,
-        _ => return Ok(None),
-    };
-    let token = token.trim_matches(' ');
-    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
-    if is_token { Ok(Some(Presented { scheme, token })) } else { Err(MalformedAuthorization) }
 }
 
 /// Returns the rejection that ends a stream whose token has expired. It is not sent: the response began before.
