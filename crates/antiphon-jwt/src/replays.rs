@@ -2,8 +2,8 @@
 
 use ring::digest::{SHA256, digest};
 use std::{
-    collections::{HashMap, HashSet, VecDeque, hash_map::DefaultHasher},
-    hash::{Hash as _, Hasher as _},
+    collections::{HashMap, HashSet, VecDeque},
+    hash::{BuildHasher as _, RandomState},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -26,6 +26,8 @@ pub(crate) struct Full;
 pub(crate) struct Replays {
     /// The time in seconds for which a proof is remembered.
     kept: u64,
+    /// Nobody can choose a key for a part.
+    hasher: RandomState,
     parts: [Mutex<Part>; PARTS],
 }
 
@@ -46,7 +48,7 @@ struct Proofs {
 impl Replays {
     /// Returns a memory of proofs that could be accepted for so long.
     pub(crate) fn new(kept: Duration) -> Self {
-        Self { kept: kept.as_secs(), parts: Default::default() }
+        Self { kept: kept.as_secs(), hasher: RandomState::new(), parts: Default::default() }
     }
 
     /// Adds the proof `id` of this key. Returns `false` if it is there already, and an error if there is no room: another key loses
@@ -84,9 +86,7 @@ impl Replays {
     }
 
     fn part(&self, key: &str) -> &Mutex<Part> {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        &self.parts[hasher.finish() as usize % PARTS]
+        &self.parts[self.hasher.hash_one(key) as usize % PARTS]
     }
 }
 

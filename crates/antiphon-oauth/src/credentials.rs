@@ -86,6 +86,7 @@ impl Credentials {
             method,
             redirect_uri: None,
             secret_expires_at: None,
+            scopes: None,
             source: Source::Given,
         })
     }
@@ -145,6 +146,9 @@ pub(crate) struct Registration {
     pub(crate) redirect_uri: Option<String>,
     /// Seconds since 1970.
     pub(crate) secret_expires_at: Option<u64>,
+    /// The scopes that the client may request, if the authorization server limits them.
+    #[serde(default)]
+    pub(crate) scopes: Option<Vec<String>>,
     pub(crate) source: Source,
 }
 

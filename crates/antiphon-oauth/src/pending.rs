@@ -242,6 +242,7 @@ mod tests {
                 method: Method::None,
                 redirect_uri: None,
                 secret_expires_at: None,
+                scopes: None,
                 source: Source::Document,
             },
             resource: Some("https://a.example".into()),

@@ -10,6 +10,7 @@ use crate::{
     discover::Authority,
     error::{Error, ErrorKind, Secret},
     net::Net,
+    scope,
 };
 use antiphon_wire::{check_secure, escaped};
 use serde::Deserialize;
@@ -30,6 +31,7 @@ struct Registered {
     client_secret: Option<Secret>,
     client_secret_expires_at: Option<u64>,
     token_endpoint_auth_method: Option<String>,
+    scope: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +69,7 @@ pub(crate) fn by_document(document: &Credentials, authority: &Authority) -> Regi
         method: if document.key_of().is_some() { Method::PrivateKeyJwt } else { Method::None },
         redirect_uri: None,
         secret_expires_at: None,
+        scopes: None,
         source: Source::Document,
     }
 }
@@ -136,6 +139,7 @@ pub(crate) async fn register(
         method,
         redirect_uri: redirect_uri.map(str::to_owned),
         secret_expires_at: expires,
+        scopes: found.scope.as_deref().map(scope::parse),
         source: Source::Dynamic,
     })
 }

@@ -193,6 +193,7 @@ impl Session {
         }
         if let Some(known) = record.registration(&authority.issuer, self.now())
             && known.redirect_uri.as_deref() == redirect_uri
+            && known.scopes.as_ref().is_none_or(|all| scope::covers(all, scopes))
         {
             return Ok(known.clone());
         }

@@ -92,7 +92,8 @@ fn a_person_signs_in_at_another_device() {
     authority.answer_devices(DeviceAnswer::Agrees);
     let done = run(&login);
     let issuer = authority.issuer();
-    done.ends(0, &format!("Signed in at {issuer} as client-"));
+    // The client of the refused sign-in was the first one.
+    done.ends(0, &format!("Signed in at {issuer} as client-3, for files."));
     // The words of the consent come first.
     let (words, code) = (done.stderr.find("to allow: files."), done.stderr.find("enter the code: USER-"));
     assert!(words.is_some() && words < code, "{done:?}");

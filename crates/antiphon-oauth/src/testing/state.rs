@@ -35,6 +35,8 @@ pub(super) struct State {
     /// The secrets of clients.
     pub(super) secrets: HashMap<String, String>,
     pub(super) issues_secrets: bool,
+    /// The scopes that registered clients may request.
+    scopes_of_clients: HashMap<String, String>,
     /// The scopes of the last sign-in.
     granted: String,
     refresh: HashSet<String>,
@@ -128,6 +130,9 @@ impl State {
         let mut document: Value = serde_json::from_str(&seen.body).unwrap_or_default();
         let id = format!("client-{}", self.issued);
         document["client_id"] = id.as_str().into();
+        if let Some(scope) = document["scope"].as_str() {
+            self.scopes_of_clients.insert(id.clone(), scope.to_owned());
+        }
         if self.issues_secrets {
             let secret = format!("secret-of-{id}");
             document["client_secret"] = secret.as_str().into();
@@ -146,6 +151,10 @@ impl State {
         let code = format!("code-{}", self.issued);
         self.codes.insert(code.clone(), seen.query.clone());
         let mut pairs = vec![("code", code), ("state", get("state"))];
+        let may = self.scopes_of_clients.get(&get("client_id"));
+        if may.is_some_and(|may| !get("scope").split(' ').all(|one| may.split(' ').any(|all| all == one))) {
+            pairs[0] = ("error", "invalid_scope".into());
+        }
         if self.has(Attack::RefusesResource) && seen.query.contains_key("resource") {
             pairs[0] = ("error", "invalid_target".into());
         }

@@ -138,6 +138,8 @@ async fn a_step_up_asks_for_the_union() {
     let scopes: Vec<_> =
         seen.iter().filter(|seen| seen.path == "/authorize").map(|seen| &*seen.query["scope"]).collect();
     assert_eq!(scopes, ["a", "a b"]);
+    // The first registration was for one scope, and the server permits no more of this client.
+    assert_eq!(authority.count("/register"), 2);
 }
 
 #[tokio::test]
