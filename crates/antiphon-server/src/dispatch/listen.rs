@@ -76,8 +76,9 @@ pub(crate) async fn open(
     });
     server.require_scopes(&offers.lists.scopes_of(&accepted.uris, info.as_deref()), caller)?;
     let (lists, uris) = (accepted.lists, accepted.uris);
-    // Before the subscription has a place: it misses nothing, and is not told of what changed before.
-    if let Some(feed) = &server.feed {
+    // Before the subscription has a place: it misses nothing, and is not told of what changed before. A server that drains ends the
+    // subscription at once.
+    if let Some(feed) = server.feed.as_ref().filter(|_| !server.subscriptions.is_draining()) {
         feed.started().await;
     }
     // Before the tasks are loaded: a subscription that has no place is refused for little.

@@ -20,9 +20,12 @@ impl Line {
     pub(super) async fn publish(&self, changes: &[Change]) -> Result<(), StoreError> {
         self.feed.publish(self.channel, &written(&self.origin, changes)).await
     }
-}
 
-/// Returns the pause after this number of failures in a row.
-pub(super) fn pause(failures: u32) -> Duration {
-    PAUSE.saturating_mul(1 << failures.min(8).saturating_sub(1)).min(LONGEST_PAUSE)
+    /// Returns the pause after this number of failures in a row. Each instance has its own, between half of it and the whole, so that
+    /// they do not all return to the store at once.
+    pub(super) fn pause(&self, failures: u32) -> Duration {
+        let longest = PAUSE.saturating_mul(1 << failures.min(8).saturating_sub(1)).min(LONGEST_PAUSE);
+        let share = self.origin.bytes().fold(0_u8, u8::wrapping_add);
+        longest / 2 + longest / 2 * u32::from(share) / u32::from(u8::MAX)
+    }
 }

@@ -22,11 +22,7 @@ use antiphon_wire::lock::Lock;
 use line::Line;
 use publisher::Publisher;
 use reader::{Reader, Stage};
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, sync::watch, time::timeout};
 
 /// The maximum time for which the first subscription of an instance waits for the reader.
@@ -35,11 +31,10 @@ const FIRST_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Feed {
     line: Arc<Line>,
     publisher: Arc<Publisher>,
-    /// The reader, until it is started.
-    reader: Lock<Option<Reader>>,
+    reader: Arc<Reader>,
     stage: watch::Receiver<Stage>,
-    /// The runtime of the server, for changes that are reported elsewhere.
-    runtime: OnceLock<Handle>,
+    /// The latest runtime of the server, for changes that are reported elsewhere.
+    runtime: Lock<Option<Handle>>,
     /// The reader ends with its sender.
     _open: watch::Sender<()>,
 }
@@ -59,9 +54,9 @@ impl Feed {
         Self {
             publisher: Arc::new(Publisher::new(Arc::clone(&line))),
             line,
-            reader: Lock::new(Some(reader)),
+            reader: Arc::new(reader),
             stage,
-            runtime: OnceLock::new(),
+            runtime: Lock::new(None),
             _open: open,
         }
     }
@@ -80,15 +75,14 @@ impl Feed {
 
     fn publish_pending(&self) {
         if let Some(runtime) = self.runtime() {
-            self.publisher.begin(runtime);
+            self.publisher.begin(&runtime);
         }
     }
 
-    /// Begins to receive changes, once. Outside of a runtime, a later call does.
+    /// Begins to receive changes, unless that has begun. Outside of a runtime, a later call does.
     pub(crate) fn start(&self) {
-        let Some(runtime) = self.runtime() else { return };
-        if let Some(reader) = self.reader.lock().take() {
-            runtime.spawn(reader.run());
+        if let Some(runtime) = self.runtime().filter(|_| !self.reader.is_running()) {
+            runtime.spawn(Arc::clone(&self.reader).run());
         }
     }
 
@@ -106,11 +100,12 @@ impl Feed {
         *self.stage.borrow() == Stage::Receives
     }
 
-    fn runtime(&self) -> Option<&Handle> {
+    fn runtime(&self) -> Option<Handle> {
+        let mut latest = self.runtime.lock();
         if let Ok(runtime) = Handle::try_current() {
-            return Some(self.runtime.get_or_init(|| runtime));
+            *latest = Some(runtime);
         }
-        self.runtime.get()
+        latest.clone()
     }
 }
 

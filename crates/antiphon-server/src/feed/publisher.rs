@@ -2,10 +2,14 @@
 
 use super::{
     change::{AT_ONCE, Change},
-    line::{Line, pause},
+    line::Line,
 };
 use antiphon_wire::{escaped, lock::Lock};
-use std::{collections::HashSet, mem::take, sync::Arc};
+use std::{
+    collections::HashSet,
+    mem::take,
+    sync::{Arc, Weak},
+};
 use tokio::{runtime::Handle, sync::watch, time::sleep};
 
 /// The maximum number of changes that wait. If there are more, everything may have changed.
@@ -60,9 +64,11 @@ impl Publisher {
         changes
     }
 
+    /// Lets the changes of a task that has ended wait for another one.
     fn put_back(&self, changes: Vec<Change>) {
         let mut pending = self.pending.lock();
         changes.into_iter().for_each(|change| pending.add(change));
+        pending.is_running = false;
     }
 }
 
@@ -93,28 +99,44 @@ impl Pending {
     }
 }
 
+/// The changes of the message that is being published. If its task is dropped, with its runtime, they wait for another one.
+struct Message {
+    publisher: Weak<Publisher>,
+    changes: Vec<Change>,
+}
+
+impl Message {
+    /// Takes the changes of the next message; none if nothing waits.
+    fn next(publisher: &Arc<Publisher>) -> Option<Self> {
+        let changes = publisher.take();
+        (!changes.is_empty()).then(|| Self { publisher: Arc::downgrade(publisher), changes })
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        if let Some(publisher) = self.publisher.upgrade().filter(|_| !self.changes.is_empty()) {
+            publisher.put_back(take(&mut self.changes));
+        }
+    }
+}
+
 /// Publishes until nothing waits. After a failure, it goes on as long as the server exists.
 async fn run(mut publisher: Arc<Publisher>) {
     let mut failures = 0;
-    loop {
-        let changes = publisher.take();
-        if changes.is_empty() {
-            return;
-        }
-        match publisher.line.publish(&changes).await {
-            Ok(()) => failures = 0,
-            Err(error) => {
-                failures += 1;
-                if failures == 1 {
-                    tracing::warn!(error = %escaped(&error), "changes are not published now: they wait");
-                }
-                publisher.put_back(changes);
-                let exists = Arc::downgrade(&publisher);
-                drop(publisher);
-                sleep(pause(failures)).await;
-                let Some(again) = exists.upgrade() else { return };
-                publisher = again;
+    while let Some(mut message) = Message::next(&publisher) {
+        while let Err(error) = publisher.line.publish(&message.changes).await {
+            failures += 1;
+            if failures == 1 {
+                tracing::warn!(error = %escaped(&error), "changes are not published now: they wait");
             }
+            let pause = publisher.line.pause(failures);
+            drop(publisher);
+            sleep(pause).await;
+            let Some(again) = message.publisher.upgrade() else { return };
+            publisher = again;
         }
+        failures = 0;
+        message.changes.clear();
     }
 }

@@ -11,11 +11,18 @@
 
 use super::{
     change::{Change, read},
-    line::{Line, pause},
+    line::Line,
 };
 use antiphon_store::{StoreError, StoreErrorKind};
 use antiphon_wire::escaped;
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until},
@@ -23,7 +30,7 @@ use tokio::{
 
 /// The time between two messages of the reader.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The maximum time until such a message comes back.
+/// The maximum time until such a message comes back, and until it can be published.
 const RETURN: Duration = Duration::from_secs(10);
 
 /// Receives the changes of other instances.
@@ -46,6 +53,17 @@ pub(super) struct Reader {
     stage: watch::Sender<Stage>,
     /// Closed when the server is gone.
     closed: watch::Receiver<()>,
+    is_running: AtomicBool,
+}
+
+/// The mark of the task of a reader.
+struct Running(Arc<Reader>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.stage.send_replace(Stage::Fails);
+        self.0.is_running.store(false, Ordering::Release);
+    }
 }
 
 impl Reader {
@@ -55,18 +73,26 @@ impl Reader {
         stage: watch::Sender<Stage>,
         closed: watch::Receiver<()>,
     ) -> Self {
-        Self { line, deliver, stage, closed }
+        Self { line, deliver, stage, closed, is_running: AtomicBool::new(false) }
     }
 
-    /// Receives until the server is gone.
-    pub(super) async fn run(self) {
-        let mut closed = self.closed.clone();
+    /// Receives until the server is gone, unless a task does. A task that is dropped, with its runtime, makes room for another one.
+    pub(super) async fn run(self: Arc<Self>) {
+        if self.is_running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let reader = Running(self);
+        let mut closed = reader.0.closed.clone();
         tokio::select! {
             biased;
             // Nothing is ever sent.
             _ = closed.changed() => {}
-            () = self.receive_always() => {}
+            () = reader.0.receive_always() => {}
         }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Acquire)
     }
 
     async fn receive_always(&self) {
@@ -78,7 +104,7 @@ impl Reader {
             if failures == 1 {
                 tracing::warn!(error = %escaped(&error), "changes of other instances are not received now: subscribers are notified of everything later");
             }
-            sleep(pause(failures)).await;
+            sleep(self.line.pause(failures)).await;
         }
     }
 
@@ -86,6 +112,8 @@ impl Reader {
         let mut watch = self.line.feed.watch(self.line.channel).await?;
         self.line.publish(&[]).await?;
         let (mut is_awaited, mut deadline) = (true, Instant::now() + RETURN);
+        // The time of the first message in a row that could not be published.
+        let mut failing = None;
         loop {
             tokio::select! {
                 biased;
@@ -103,8 +131,14 @@ impl Reader {
                     if is_awaited {
                         return Err(no_return());
                     }
-                    self.line.publish(&[]).await?;
-                    (is_awaited, deadline) = (true, Instant::now() + RETURN);
+                    match self.line.publish(&[]).await {
+                        Ok(()) => (is_awaited, deadline, failing) = (true, Instant::now() + RETURN, None),
+                        // A store that is busy for a moment still delivers.
+                        Err(_) if failing.get_or_insert_with(Instant::now).elapsed() < RETURN => {
+                            deadline = Instant::now() + self.line.pause(1);
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
             }
         }

@@ -216,6 +216,8 @@ impl ServerBuilder {
         let reports =
             self.list_changed || self.resource_updates || (has_tasks && self.tasks.engine.is_none());
         let own = OwnServer::default();
+        // The feed of a store reaches those who share the store: another store of the tasks may be shared by others.
+        let of_tasks = self.change_feed.is_some() || self.tasks.store.is_none();
         let feed = self.change_feed.or_else(|| {
             let store = self.at_most_once.store.as_ref().filter(|_| !is_single);
             store.and_then(|store| store.change_feed())
@@ -226,7 +228,8 @@ impl ServerBuilder {
             self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
         let tasks = if has_tasks {
             let calls = claims.as_ref().map(|claims| &claims.store);
-            Some(Tasks::new(self.tasks, calls, is_single, Box::new(own.clone()), feed.as_ref())?)
+            let feed = feed.as_ref().filter(|_| of_tasks);
+            Some(Tasks::new(self.tasks, calls, is_single, Box::new(own.clone()), feed)?)
         } else {
             None
         };

@@ -44,8 +44,11 @@ impl ChangeFeed for PostgresChanges {
 
     fn watch(&self, channel: ChangeChannel) -> StoreFuture<'_, Box<dyn ChangeWatch>> {
         Box::pin(async move {
-            // The name has letters, digits and underscores.
-            let listen = format!("LISTEN {}", self.name(channel));
+            // The name has letters, digits and underscores. A connection that listens is idle, and a role may have a time for that;
+            // versions before 14 do not.
+            let never_idle =
+                "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
+            let listen = format!("{never_idle}; LISTEN {}", self.name(channel));
             let open = async {
                 let (client, connection) = self.pool.connection().await?;
                 let mut watch = PostgresWatch { client, connection, waiting: Vec::new() };

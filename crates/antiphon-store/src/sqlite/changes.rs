@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const KEPT: i64 = 10_000;
 /// The number of messages that one look reads.
 const AT_ONCE: i64 = 1_000;
+/// The number of looks in a row that may fail. A look that fails loses nothing: the next one reads from the same place.
+const FAILURES: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct SqliteChanges {
@@ -56,7 +58,8 @@ impl ChangeFeed for SqliteChanges {
         Box::pin(async move {
             let (worker, published) = (self.worker.clone(), Arc::clone(&self.published));
             let mut watch = SqliteWatch { worker, channel, published, seen: None, waiting: VecDeque::new() };
-            watch.look().await?;
+            let looked = watch.look().await;
+            looked.map_err(|(LookFault::Failed(error) | LookFault::Lost(error))| error)?;
             Ok(Box::new(watch) as Box<dyn ChangeWatch>)
         })
     }
@@ -85,37 +88,50 @@ enum Look {
     Lost,
 }
 
+/// The reason why a look has found nothing.
+enum LookFault {
+    Lost(StoreError),
+    Failed(StoreError),
+}
+
 impl ChangeWatch for SqliteWatch {
     fn next(&mut self) -> StoreFuture<'_, String> {
         Box::pin(async {
+            let mut failures = 0;
             loop {
                 if let Some(message) = self.waiting.pop_front() {
                     return Ok(message);
                 }
                 // A look that reads less than there is is followed by another one at once.
-                if self.seen.is_none_or(|seen| seen.version.is_some()) {
+                if failures > 0 || self.seen.is_none_or(|seen| seen.version.is_some()) {
                     sleep(LOOK).await;
                 }
-                self.look().await?;
+                failures = match self.look().await {
+                    Ok(()) => 0,
+                    Err(LookFault::Failed(_)) if failures < FAILURES => failures + 1,
+                    Err(LookFault::Failed(error) | LookFault::Lost(error)) => return Err(error),
+                };
             }
         })
     }
 }
 
 impl SqliteWatch {
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn look(&mut self) -> Result<(), LookFault> {
         let (channel, published, seen) = (self.channel, Arc::clone(&self.published), self.seen);
         let work = move |connection: &mut Connection, _: &StoreClock, reply: Reply<Look>| {
             let own = published.load(Ordering::Relaxed);
             reply.send(look(connection, channel, seen, own).map_err(|error| rolled_back("watch", error)));
         };
-        match self.worker.run_alone("watch", work).await? {
+        match self.worker.run_alone("watch", work).await.map_err(LookFault::Failed)? {
             Look::Messages(seen, messages) => {
                 self.seen = Some(seen);
                 self.waiting.extend(messages);
                 Ok(())
             }
-            Look::Lost => Err(changes::lost(format!("the watch was behind by {KEPT} messages"))),
+            Look::Lost => {
+                Err(LookFault::Lost(changes::lost(format!("the watch was behind by {KEPT} messages"))))
+            }
         }
     }
 }

@@ -381,3 +381,22 @@ async fn the_tasks_of_the_feed_end_with_the_server() {
     assert_eq!(feed.connection.receiver_count(), 0, "the watch");
     assert_eq!(Arc::strong_count(&feed), 1, "the publisher and the reader");
 }
+
+/// A server may outlive the runtime that it was first used in: what waits is published in the next one, and changes are received there.
+#[test]
+fn a_runtime_that_ends_takes_no_change_with_it() {
+    let memory = MemoryStore::new();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (here, there) = (server(&memory.change_feed().unwrap()), server(&memory.change_feed().unwrap()));
+    runtime().block_on(async {
+        drop(subscribe(&there, &[]).await);
+        here.resource_updated("a://1");
+    });
+    runtime().block_on(async {
+        let mut peer = subscribe(&there, &["a://1", "b://2"]).await;
+        timeout(Duration::from_secs(60), here.changes_published()).await.unwrap();
+        while notified(&mut peer).await != "resources/updated a://1" {}
+        here.resource_updated("b://2");
+        while notified(&mut peer).await != "resources/updated b://2" {}
+    });
+}
