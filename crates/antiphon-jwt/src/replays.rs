@@ -51,8 +51,8 @@ impl Replays {
         Self { kept: kept.as_secs(), hasher: RandomState::new(), parts: Default::default() }
     }
 
-    /// Adds the proof `id` of this key. Returns `false` if it is there already, and an error if there is no room: another key loses
-    /// nothing by that.
+    /// Adds the proof `id` of this key. Returns `false` if it is there already, and an error if there is no room for this key, or in
+    /// its part.
     pub(crate) fn add(&self, key: &str, id: &str, now: u64) -> Result<bool, Full> {
         let mut name = Name::default();
         name.copy_from_slice(&digest(&SHA256, id.as_bytes()).as_ref()[..16]);

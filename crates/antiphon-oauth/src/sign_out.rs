@@ -123,8 +123,12 @@ impl Session {
             form.append_pair("token", token.expose()).append_pair("token_type_hint", hint);
             if let Some(client) = &tokens.client {
                 let settings = self.settings.credentials.as_ref();
-                let secret =
-                    settings.filter(|own| own.id == client.client_id).and_then(Credentials::secret_of);
+                // The secret of another authorization server, where the program may have the same name, is not sent.
+                let is_own = |own: &&Credentials| {
+                    own.id == client.client_id
+                        && own.issuer.name().is_none_or(|issuer| issuer == tokens.issuer)
+                };
+                let secret = settings.filter(is_own).and_then(Credentials::secret_of);
                 let secret = client.client_secret.clone().or(secret.cloned());
                 let client = Registration { client_secret: secret, ..client.clone() };
                 client.authenticate(self.signing_key(), &mut headers, &mut form, self.now())?;

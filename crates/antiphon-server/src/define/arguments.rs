@@ -7,7 +7,7 @@ use serde::{
     forward_to_deserialize_any,
 };
 use serde_json::{Value, value::RawValue};
-use std::collections::HashMap;
+use std::fmt::Write as _;
 
 /// A type for an argument.
 #[diagnostic::on_unimplemented(
@@ -192,10 +192,28 @@ impl<T> Flat<T> {
     /// # Errors
     /// Names a field that is missing or does not fit.
     pub(crate) fn read(&self, found: &[Option<&RawValue>]) -> Result<T, String> {
-        let fields: HashMap<&str, &RawValue> =
-            self.names.iter().zip(found).filter_map(|(name, text)| Some((name.as_str(), (*text)?))).collect();
-        let text = serde_json::to_string(&fields).map_err(|fault| fault.to_string())?;
-        (self.read)(&text).map_err(|fault| without_position(&fault.to_string()).to_owned())
+        let mut text = String::from("{");
+        // Each name, with the end of its value in the text.
+        let mut ends = Vec::new();
+        for (name, value) in self.names.iter().zip(found).filter_map(|(name, value)| Some((name, (*value)?)))
+        {
+            let separator = if ends.is_empty() { "" } else { "," };
+            let _ = write!(text, "{separator}{}:{}", Value::from(name.as_str()), value.get());
+            ends.push((text.len(), name));
+        }
+        text.push('}');
+        (self.read)(&text).map_err(|fault| {
+            let cause = fault.to_string();
+            let cause = without_position(&cause);
+            // An error at the end is about the whole, and names what is missing.
+            let place = place_in(&text, &fault);
+            match ends.iter().find(|(end, _)| place <= *end) {
+                Some((_, name)) if !cause.contains(&format!("`{name}`")) => {
+                    format!("argument `{name}`: {cause}")
+                }
+                _ => cause.to_owned(),
+            }
+        })
     }
 }
 
@@ -205,6 +223,12 @@ pub fn flat<T: Argument>(parameter: &'static str) -> Flat<T> {
     let names = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let names = names.map(|(name, _)| name.clone()).collect();
     Flat { parameter, schema: T::json_schema, names, read: decode::<T> }
+}
+
+/// Returns the number of bytes of the text up to the position of an error.
+fn place_in(text: &str, fault: &serde_json::Error) -> usize {
+    let before = fault.line().saturating_sub(1);
+    text.split_inclusive('\n').take(before).map(str::len).sum::<usize>() + fault.column()
 }
 
 /// Returns the text of an error without the position in the argument's text, because the caller does not see this text alone.

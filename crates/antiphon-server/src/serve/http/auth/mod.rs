@@ -29,7 +29,6 @@
 //! | a token without the [required scopes](ResourceServerBuilder::required_scopes) | 403 | `error="insufficient_scope"` .. |
 //! | a token without the scopes of this tool, prompt or resource | 403, in JSON | `error="insufficient_scope"` .. |
 //! | a token that cannot be checked now, because no keys can be fetched | 503 | none, but `Retry-After` |
-//!
 //! | a bound token without a proof, or with a bad one, where `Dpop` is on | 401 | `invalid_token`, or `DPoP error="invalid_dpop_proof"` |
 //! | a proof without a nonce of this server, where nonces are on | 401, `DPoP-Nonce` | `DPoP error="use_dpop_nonce"` |
 //! | more proofs of one key than can be remembered | 429 | none, but `Retry-After` |
