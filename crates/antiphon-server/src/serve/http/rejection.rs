@@ -24,7 +24,7 @@ pub(crate) struct Rejection {
     /// The value of `WWW-Authenticate`.
     pub(crate) challenge: Option<HeaderValue>,
     /// The value of `DPoP-Nonce`.
-    pub(crate) dpop_nonce: Option<HeaderValue>,
+    pub(crate) dpop_nonce: Option<Box<HeaderValue>>,
     /// The value of `Retry-After`, in seconds, if the same request may succeed then.
     pub(crate) retry_after: Option<&'static str>,
     /// The name that was refused, or the cause, for the log only: cut, and escaped where it is logged.
@@ -67,7 +67,7 @@ impl Rejection {
             headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
         }
         if let Some(nonce) = &self.dpop_nonce {
-            headers.insert(DPOP_NONCE, nonce.clone());
+            headers.insert(DPOP_NONCE, (**nonce).clone());
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         if let Some(seconds) = self.retry_after {

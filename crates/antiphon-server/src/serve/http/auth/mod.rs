@@ -216,7 +216,7 @@ fn without_possession(auth: &ResourceServer, fault: dpop::PossessionFault) -> Re
         }
         PossessionFault::Nonce(nonce) => {
             let text = "The DPoP proof needs the nonce of this response";
-            Rejection { dpop_nonce: Some(nonce), ..refused("use_dpop_nonce", text) }
+            Rejection { dpop_nonce: Some(Box::new(nonce)), ..refused("use_dpop_nonce", text) }
         }
         PossessionFault::TooMany => {
             let text = "Too many requests with this DPoP key: try again later";
