@@ -6,7 +6,7 @@
 
 use antiphon::{
     Result,
-    serve::serve_stdio,
+    serve::stdio::serve_stdio,
     server::{
         BuildError, Ctx, Json, Server,
         apps::{View, shown_to},
