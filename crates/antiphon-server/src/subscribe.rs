@@ -127,10 +127,13 @@ pub(crate) enum Change {
 }
 
 impl SubscriptionRegistry {
-    /// Returns the registry of a server to which other instances report changes.
-    pub(crate) fn with_digests() -> Self {
-        let subscribers = Subscribers { by_digest: Some(HashMap::new()), ..Subscribers::default() };
-        Self { subscribers: Lock::new(subscribers), ..Self::default() }
+    /// Returns an empty registry. `has_feed` is true if other instances report changes.
+    pub(crate) fn new(has_feed: bool) -> Self {
+        let by_digest = has_feed.then(HashMap::new);
+        Self {
+            subscribers: Lock::new(Subscribers { by_digest, ..Subscribers::default() }),
+            ..Self::default()
+        }
     }
 
     /// Returns the subscribed URI with this digest.

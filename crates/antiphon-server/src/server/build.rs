@@ -2,9 +2,9 @@
 
 use crate::{
     apps,
-    define::Offered,
+    define::{Offer, Offered, States},
     errors::{BuildError, refusal_log::RefusalLog},
-    extension::registry::Extensions,
+    extension::{Extension, registry::Extensions},
     feed::Feed,
     identity::account::Accounts,
     metrics::Meters,
@@ -178,26 +178,17 @@ impl ServerBuilder {
         }
         self.kept.check()?;
         self.states.check()?;
-        let mut offered = Offered::default();
-        for offer in self.offers {
-            offer(&self.states, &mut offered)?;
-        }
+        let offered = offered(self.offers, &self.states)?;
         let has_tasks = self.tasks.store.is_some()
             || self.tasks.engine.is_some()
             || offered.tools.iter().any(|tool| tool.settings.task != TaskMode::Never);
-        let mut extensions = self.extensions;
-        let has_apps = offered.tools.iter().any(Tool::has_ui);
-        if has_apps && !extensions.iter().any(|extension| extension.id() == apps::EXTENSION) {
-            extensions.push(apps::extension());
-        }
-        let extensions = Extensions::new(extensions, has_tasks)?;
-        let server_info = server_info_meta(&self.info)?;
-        let written = raw(&server_info)?;
+        let extensions = extensions(self.extensions, &offered, has_tasks)?;
+        let server_info = server_info(&self.info)?;
         let profile = Arc::new(Profile {
             name: self.info.name.clone(),
             instructions: self.instructions,
-            server_info: written.clone(),
-            server_info_members: server_info.clone(),
+            server_info: server_info.raw.clone(),
+            server_info_members: server_info.members.clone(),
             list_changed: self.list_changed,
             resource_updates: self.resource_updates,
             logging: self.logging,
@@ -213,17 +204,14 @@ impl ServerBuilder {
             if has_tasks && self.at_most_once.store.is_some() { Level::WriteAhead } else { Level::None };
         let level = lists.most_protected().max(self.at_most_once.level).max(of_tasks);
         let is_single = !has_shared_keys || self.at_most_once.single_instance;
-        let reports =
-            self.list_changed || self.resource_updates || (has_tasks && self.tasks.engine.is_none());
-        let own = OwnServer::default();
+        let (own, metrics) = (OwnServer::default(), Arc::<Meters>::default());
         // The feed of a store reaches those who share the store: another store of the tasks may be shared by others.
         let of_tasks = self.change_feed.is_some() || self.tasks.store.is_none();
-        let feed = self.change_feed.or_else(|| {
-            let store = self.at_most_once.store.as_ref().filter(|_| !is_single);
-            store.and_then(|store| store.change_feed())
-        });
-        let feed = feed.filter(|_| reports).map(|feed| new_feed(feed, &audience, own.clone())).transpose()?;
-        let metrics: Arc<Meters> = Arc::default();
+        let reports =
+            self.list_changed || self.resource_updates || (has_tasks && self.tasks.engine.is_none());
+        let store = self.at_most_once.store.as_ref().filter(|_| !is_single);
+        let feed = self.change_feed.or_else(|| store?.change_feed()).filter(|_| reports);
+        let feed = feed.map(|feed| new_feed(feed, &audience, own.clone())).transpose()?;
         let claims =
             self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
         let tasks = if has_tasks {
@@ -243,7 +231,7 @@ impl ServerBuilder {
         let runtime = |owner: Weak<dyn Any + Send + Sync>| Runtime {
             owner,
             name: self.info.name.clone(),
-            server_info: ServerInfo { raw: written, members: server_info },
+            server_info,
             sealing,
             claims,
             tasks,
@@ -255,10 +243,7 @@ impl ServerBuilder {
             answer_timeout: self.answer_timeout,
             call_timeout,
             on_expired: self.on_expired,
-            subscriptions: Arc::new(match &feed {
-                Some(_) => SubscriptionRegistry::with_digests(),
-                None => SubscriptionRegistry::default(),
-            }),
+            subscriptions: Arc::new(SubscriptionRegistry::new(feed.is_some())),
             feed,
             shed_when: self.shed_when,
             state_only_clients: self.state_only_clients,
@@ -284,6 +269,26 @@ impl ServerBuilder {
         task::begin(&server.0.runtime);
         Ok(server)
     }
+}
+
+/// Returns what is offered.
+fn offered(offers: Vec<Offer>, states: &States) -> Result<Offered, BuildError> {
+    let mut offered = Offered::default();
+    offers.into_iter().try_for_each(|offer| offer(states, &mut offered))?;
+    Ok(offered)
+}
+
+/// Returns the extensions, with those that offers need.
+fn extensions(
+    mut extensions: Vec<Extension>,
+    offered: &Offered,
+    has_tasks: bool,
+) -> Result<Extensions, BuildError> {
+    let has_apps = offered.tools.iter().any(Tool::has_ui);
+    if has_apps && !extensions.iter().any(|extension| extension.id() == apps::EXTENSION) {
+        extensions.push(apps::extension());
+    }
+    Extensions::new(extensions, has_tasks)
 }
 
 /// Returns the feed of changes of a new instance.
@@ -341,9 +346,11 @@ fn sealing(
     Ok(Sealing::new(sealer, audience, max_token_len, has_codec))
 }
 
-fn server_info_meta(info: &Implementation) -> Result<Meta, BuildError> {
+/// Returns the name and version that stand in every result.
+fn server_info(info: &Implementation) -> Result<ServerInfo, BuildError> {
     let mut members = Map::new();
     let info = serde_json::to_value(info).map_err(|fault| BuildError(fault.to_string()))?;
     members.insert(meta_keys::SERVER_INFO.into(), info);
-    Ok(Meta(members))
+    let members = Meta(members);
+    Ok(ServerInfo { raw: raw(&members)?, members })
 }
