@@ -373,28 +373,13 @@ impl ResourceServerBuilder {
             let possession = self.dpop.map(|rules| Possession::new(&rules, resource.uri()));
             possession.transpose().map_err(|fault| refuse("the resource", &fault))?
         };
-        let metadata = (!self.authorization_servers.is_empty()).then(|| {
-            let mut document = json!({
-                "resource": resource.uri(),
-                "authorization_servers": self.authorization_servers,
-                // > Access tokens **MUST NOT** be included in the URI query string
-                "bearer_methods_supported": ["header"],
-            });
-            if !self.supported.is_empty() {
-                document["scopes_supported"] = json!(self.supported);
-            }
-            if let Some(name) = &self.name {
-                document["resource_name"] = json!(name);
-            }
-            #[cfg(feature = "auth")]
-            if let Some(possession) = &possession {
-                let algorithms: Vec<&str> = possession.algorithms().split(' ').collect();
-                document["dpop_signing_alg_values_supported"] = json!(algorithms);
-                document["dpop_bound_access_tokens_required"] = json!(possession.is_required());
-            }
-            let body = document.to_string().into();
-            Metadata { path: resource.metadata_path(), url: resource.metadata_url(), body }
-        });
+        #[cfg(feature = "auth")]
+        let proofs = possession.as_ref().map(|rules| (rules.algorithms(), rules.is_required()));
+        #[cfg(not(feature = "auth"))]
+        let proofs = None;
+        let servers = Some(self.authorization_servers).filter(|servers| !servers.is_empty());
+        let metadata =
+            servers.map(|servers| metadata(&resource, self.name, &servers, &self.supported, proofs));
         Ok(ResourceServer(Arc::new(Inner {
             resource,
             required: self.required,
@@ -407,6 +392,34 @@ impl ResourceServerBuilder {
             other: self.other,
         })))
     }
+}
+
+/// Returns the document for clients. `proofs` has the algorithms of proofs of possession, and `true` if each token needs one.
+fn metadata(
+    resource: &Resource,
+    name: Option<String>,
+    authorization_servers: &[String],
+    scopes: &[String],
+    proofs: Option<(&str, bool)>,
+) -> Metadata {
+    let mut document = json!({
+        "resource": resource.uri(),
+        "authorization_servers": authorization_servers,
+        // > Access tokens **MUST NOT** be included in the URI query string
+        "bearer_methods_supported": ["header"],
+    });
+    if !scopes.is_empty() {
+        document["scopes_supported"] = scopes.into();
+    }
+    if let Some(name) = name {
+        document["resource_name"] = name.into();
+    }
+    if let Some((algorithms, is_required)) = proofs {
+        document["dpop_signing_alg_values_supported"] = algorithms.split(' ').collect();
+        document["dpop_bound_access_tokens_required"] = is_required.into();
+    }
+    let body = document.to_string().into();
+    Metadata { path: resource.metadata_path(), url: resource.metadata_url(), body }
 }
 
 fn refuse(what: &str, fault: &str) -> ResourceServerError {
