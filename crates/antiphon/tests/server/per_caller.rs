@@ -520,7 +520,7 @@ async fn http_refuses_what_is_hidden_as_what_is_unknown() {
     ] {
         assert_eq!(call(name, user, region).await, expected, "{name} {user} {region:?}");
     }
-    // A subscription is opened for a hidden resource as for an unknown one, in both eras: no scope tells of it.
+    // A subscription is opened for a hidden resource as for an unknown one: no scope tells of it.
     for (user, uri, status) in [
         ("anna@app", "secret://one", 403),
         ("bert@app", "secret://one", 200),

@@ -121,7 +121,7 @@ mod tests {
         let (mut child, pipe) = tokio::io::duplex(1 << 20);
         let lines = Arc::new(Lock::new(Vec::new()));
         let sent = Arc::clone(&lines);
-        let callback: Callback = Box::new(move |line| sent.lock().unwrap().push(line.to_owned()));
+        let callback: Callback = Box::new(move |line| sent.lock().push(line.to_owned()));
         let write = async move {
             for text in texts {
                 child.write_all(text.as_bytes()).await.unwrap();
@@ -129,7 +129,7 @@ mod tests {
             }
         };
         tokio::join!(write, forward_lines(pipe, Arc::new(Lock::new(callback))));
-        std::mem::take(&mut lines.lock().unwrap())
+        std::mem::take(&mut lines.lock())
     }
 
     #[tokio::test(start_paused = true)]
