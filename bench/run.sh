@@ -30,7 +30,7 @@ bin=$CARGO_TARGET_DIR/bench-fat
 for package in bench-bare bench-server bench-rmcp-server bench-load; do
     (cd "$here" && cargo build --profile bench-fat --locked -j "$jobs" -p "$package") >&2
 done
-# ANTIPHON, BEFORE: other builds of antiphon-server, the second one for a column of its own.
+# ANTIPHON, BEFORE: other builds of antiphon-server, the second one for a column of its own. LOGGED=1: a column of antiphon that logs to nowhere.
 antiphon=${ANTIPHON:-$bin/antiphon-server}
 
 servers=()
@@ -84,6 +84,7 @@ begin() {
     start antiphon $((port + 1)) "$antiphon"
     start rmcp $((port + 2)) "$bin/rmcp-server"
     if [ -n "${BEFORE:-}" ]; then start before $((port + 3)) "$BEFORE"; fi
+    if [ -n "${LOGGED:-}" ]; then start logged $((port + 4)) "$antiphon" --log; fi
     # The order of the turns is bare first; it starts last, for it needs the recorded answers.
     local options=()
     for case in $all $large; do options+=(--case "$case"); done

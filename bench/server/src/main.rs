@@ -1,10 +1,12 @@
 //! The measured tools on antiphon, over HTTP at `/mcp`.
 //!
-//! `antiphon-server --listen ADDR [--tools N]`: with `--tools`, N more tools are listed and may be called.
+//! `antiphon-server --listen ADDR [--tools N] [--log]`: with `--tools`, N more tools are listed and may be called; with `--log`, the log of
+//! level INFO, which has one line for each call, is written to nowhere.
 
 mod tools;
 
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 
 use antiphon::serve::http::{HttpOptions, serve_http};
@@ -12,7 +14,13 @@ use antiphon::server::Server;
 use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (listen, more) = arguments()?;
+    let (listen, more, logs) = arguments()?;
+    if logs {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
+            .with_writer(io::sink)
+            .init();
+    }
     let server =
         tools::all(more).fold(Server::builder("bench", "1.0"), |all, tool| all.tool(tool)).build()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -23,17 +31,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn arguments() -> Result<(SocketAddr, usize), Box<dyn Error>> {
+fn arguments() -> Result<(SocketAddr, usize, bool), Box<dyn Error>> {
     use lexopt::prelude::*;
 
-    let (mut listen, mut tools) = (None, 0);
+    let (mut listen, mut tools, mut logs) = (None, 0, false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
             Long("listen") => listen = Some(parser.value()?.parse()?),
             Long("tools") => tools = parser.value()?.parse()?,
+            Long("log") => logs = true,
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok((listen.ok_or("--listen ADDR is missing")?, tools))
+    Ok((listen.ok_or("--listen ADDR is missing")?, tools, logs))
 }

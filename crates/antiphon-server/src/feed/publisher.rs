@@ -44,7 +44,8 @@ impl Publisher {
     /// Begins to publish what waits, if no task does.
     pub(super) fn begin(self: &Arc<Self>, runtime: &Handle) {
         if self.pending.lock().begin() {
-            runtime.spawn(run(Arc::clone(self)));
+            let (publisher, changes) = (Arc::downgrade(self), Vec::new());
+            runtime.spawn(Task { publisher, changes, has_ended: false }.run());
         }
     }
 
@@ -64,11 +65,11 @@ impl Publisher {
         changes
     }
 
-    /// Lets the changes of a task that has ended wait for another one.
-    fn put_back(&self, changes: Vec<Change>) {
+    /// Lets changes that were not published wait again, for this task or for another one.
+    fn put_back(&self, changes: Vec<Change>, is_running: bool) {
         let mut pending = self.pending.lock();
         changes.into_iter().for_each(|change| pending.add(change));
-        pending.is_running = false;
+        pending.is_running = is_running;
     }
 }
 
@@ -99,44 +100,47 @@ impl Pending {
     }
 }
 
-/// The changes of the message that is being published. If its task is dropped, with its runtime, they wait for another one.
-struct Message {
+/// The task that publishes, with the changes of its message. If it is dropped, with its runtime, they wait for another one.
+struct Task {
     publisher: Weak<Publisher>,
     changes: Vec<Change>,
+    has_ended: bool,
 }
 
-impl Message {
-    /// Takes the changes of the next message; none if nothing waits.
-    fn next(publisher: &Arc<Publisher>) -> Option<Self> {
-        let changes = publisher.take();
-        (!changes.is_empty()).then(|| Self { publisher: Arc::downgrade(publisher), changes })
-    }
-}
-
-impl Drop for Message {
+impl Drop for Task {
     fn drop(&mut self) {
-        if let Some(publisher) = self.publisher.upgrade().filter(|_| !self.changes.is_empty()) {
-            publisher.put_back(take(&mut self.changes));
+        if let Some(publisher) = self.publisher.upgrade().filter(|_| !self.has_ended) {
+            publisher.put_back(take(&mut self.changes), false);
         }
     }
 }
 
-/// Publishes until nothing waits. After a failure, it goes on as long as the server exists.
-async fn run(mut publisher: Arc<Publisher>) {
-    let mut failures = 0;
-    while let Some(mut message) = Message::next(&publisher) {
-        while let Err(error) = publisher.line.publish(&message.changes).await {
-            failures += 1;
-            if failures == 1 {
-                tracing::warn!(error = %escaped(&error), "changes are not published now: they wait");
+impl Task {
+    /// Publishes until nothing waits. After a failure, it goes on as long as the server exists.
+    async fn run(mut self) {
+        let mut failures = 0;
+        while let Some(publisher) = self.publisher.upgrade() {
+            self.changes = publisher.take();
+            self.has_ended = self.changes.is_empty();
+            if self.has_ended {
+                return;
             }
-            let pause = publisher.line.pause(failures);
-            drop(publisher);
-            sleep(pause).await;
-            let Some(again) = message.publisher.upgrade() else { return };
-            publisher = again;
+            match publisher.line.publish(&self.changes).await {
+                Ok(()) => {
+                    failures = 0;
+                    self.changes.clear();
+                }
+                Err(error) => {
+                    failures += 1;
+                    if failures == 1 {
+                        tracing::warn!(error = %escaped(&error), "changes are not published now: they wait");
+                    }
+                    publisher.put_back(take(&mut self.changes), true);
+                    let pause = publisher.line.pause(failures);
+                    drop(publisher);
+                    sleep(pause).await;
+                }
+            }
         }
-        failures = 0;
-        message.changes.clear();
     }
 }

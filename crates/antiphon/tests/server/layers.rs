@@ -291,7 +291,8 @@ async fn a_layer_that_gives_up_cancels_the_handler() {
 async fn results_are_kept_for_the_same_caller_and_arguments() {
     let Fixture { server, runs: handler_runs, .. } = fixture(|builder| {
         let minute = Duration::from_secs(60);
-        builder.bind_principal(by_header).layer(ResultCache::new(2, [("echo", minute), ("ask", minute)]))
+        let cache = ResultCache::new(2, [("echo", minute), ("ask", minute)]);
+        builder.bind_principal(by_header).list_changed(true).layer(cache)
     });
     let mut before = 0;
     for (user, tool, name, ran) in [
@@ -323,7 +324,7 @@ async fn results_are_kept_for_the_same_caller_and_arguments() {
         before = runs(&handler_runs);
     }
     // Nor does a result outlive its tool.
-    server.remove_tool("echo");
+    assert!(server.remove_tool("echo"));
     let mut headers = HeaderMap::new();
     headers.insert("x-user", "anna@c".parse().unwrap());
     let params = json!({"name": "echo", "arguments": {"name": "a"}});
