@@ -48,6 +48,8 @@ pub(crate) struct Session {
     level: Lock<Option<LogLevel>>,
     /// The resources that subscriptions hold, with the number of subscriptions of each.
     held: Lock<HashMap<String, usize>>,
+    /// Held while resources are subscribed to or unsubscribed from.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Session {
@@ -75,7 +77,8 @@ impl Session {
         let shared = Arc::new(Shared::new(Arc::clone(core), link, agreed, hello));
         let (ready, is_ready) = oneshot::channel();
         let task = tokio::spawn(session_task(Arc::clone(&shared), ready));
-        let session = Arc::new(Self { shared, task, level: Lock::default(), held: Lock::default() });
+        let (level, held, turn) = (Lock::default(), Lock::default(), tokio::sync::Mutex::default());
+        let session = Arc::new(Self { shared, task, level, held, turn });
         // An ask on the stream of the session is lost if nobody reads the stream when the server sends the ask.
         let _ = timeout(READY_WITHIN, is_ready).await;
         session.want_level(core.observers.log_level()).await;
@@ -160,6 +163,17 @@ impl Session {
     /// Adds a listener, which receives changes as long as it exists.
     pub(crate) fn listen(&self, listener: Weak<dyn Listener>) {
         self.shared.listeners.add(listener);
+    }
+
+    /// Waits for the turn to subscribe or to unsubscribe: in another order than that of the holders, the last word at the server
+    /// could be the wrong one.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Returns `true` if a subscription holds this resource.
+    pub(crate) fn is_held(&self, uri: &str) -> bool {
+        self.held.lock().contains_key(uri)
     }
 
     /// Adds one holder of this resource. Returns `true` if it is the first.

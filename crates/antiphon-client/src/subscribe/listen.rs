@@ -58,7 +58,9 @@ impl Drop for ResourceSubscriptions {
         }
         let session = Arc::clone(&self.session);
         runtime.spawn(async move {
-            for uri in uris {
+            let _turn = session.turn().await;
+            // Another subscription may hold it since.
+            for uri in uris.into_iter().filter(|uri| !session.is_held(uri)) {
                 let _ = session.request(method::RESOURCES_UNSUBSCRIBE, &SubscribeParams::new(uri)).await;
             }
         });
@@ -165,6 +167,7 @@ async fn subscribe(
     granted.prompts_list_changed = list(wanted.prompts_list_changed, "prompts");
     granted.resources_list_changed = list(wanted.resources_list_changed, "resources");
     let uris = wanted.resource_subscriptions.iter().flatten();
+    let _turn = session.turn().await;
     for uri in uris.filter(|_| has_stream && offers(can, "resources", "subscribe")) {
         let is_first = session.hold(uri);
         // From here on the guard unsubscribes from the resource when it is dropped, also after an error.

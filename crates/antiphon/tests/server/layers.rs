@@ -689,7 +689,7 @@ async fn limits_and_caches_are_for_what_an_offer_answers() {
             builder.resource_updates(true).layer(cache).layer(ToolConcurrency::new([("a://1", 0)]))
         })
         .server;
-        // Each connection is one of the same anonymous caller, and the last one is open twice.
+        // Each connection is one of the same anonymous caller. It subscribes again while it unsubscribes.
         for _ in 0..3 {
             let client = memory::connect(server.clone(), Client::builder("test", "1").mode(mode.clone()));
             for _ in 0..2 {
