@@ -1,7 +1,7 @@
 //! Bookmarks: an extension with settings on both sides, a request and a notification, for the builders of servers and clients.
 
 use antiphon::{
-    Error, Result,
+    Error,
     client::{Client, ClientBuilder, ClientError},
     server::{
         ServerBuilder,
@@ -81,7 +81,7 @@ impl ServeBookmarks for ServerBuilder {
 ///
 /// # Errors
 /// If the client declares it already.
-pub fn declare(client: ClientBuilder, shown: usize) -> std::result::Result<ClientBuilder, InvalidExtension> {
+pub fn declare(client: ClientBuilder, shown: usize) -> Result<ClientBuilder, InvalidExtension> {
     client.extension(ID, ClientSettings { shown })
 }
 
@@ -99,7 +99,7 @@ impl<'c> BookmarkClient<'c> {
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub async fn settings(&self) -> std::result::Result<Option<ServerSettings>, ClientError> {
+    pub async fn settings(&self) -> Result<Option<ServerSettings>, ClientError> {
         self.0.server_extension(ID).await
     }
 
@@ -107,16 +107,16 @@ impl<'c> BookmarkClient<'c> {
     ///
     /// # Errors
     /// If the server cannot be reached, or does not have the extension.
-    pub async fn list(&self, prefix: &str) -> std::result::Result<Vec<String>, ClientError> {
+    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, ClientError> {
         let found: Bookmarks = self.0.request(LIST, List { prefix: prefix.to_owned() }).await?;
         Ok(found.urls)
     }
 
-    /// Reports a bookmark.
+    /// Reports a bookmark. The server may not have read it yet when this returns.
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub async fn added(&self, url: &str) -> Result<()> {
-        Ok(self.0.notify(ADDED, Added { url: url.to_owned() }).await?)
+    pub async fn added(&self, url: &str) -> Result<(), ClientError> {
+        self.0.notify(ADDED, Added { url: url.to_owned() }).await
     }
 }
