@@ -185,6 +185,7 @@ impl IncomingNotification {
     }
 
     /// Says that the transport begins or ends to wait for a person.
+    #[cfg(feature = "http")]
     pub(crate) fn waiting(waits: bool) -> Self {
         Self { method: String::new(), params: None, waits: Some(waits) }
     }
