@@ -24,7 +24,7 @@ pub enum Received<'a> {
     Legacy(Incoming<'a>),
 }
 
-/// What a request has come to, for metrics and its span.
+/// The outcome of a request so far, for metrics and its span.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     /// True once the result is a tool's error.
@@ -48,7 +48,7 @@ pub struct Request<'a> {
     names: Option<UniqueNames>,
     /// The session of the request; `None` for a request that carries its own metadata.
     pub(crate) session: Option<Session>,
-    /// What it has come to before its reply.
+    /// The outcome before the reply.
     pub(crate) noted: Noted,
     /// True for a notification of an extension, which is served as a request is, but for its reply.
     pub(crate) is_notification: bool,

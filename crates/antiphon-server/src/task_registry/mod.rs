@@ -37,8 +37,8 @@ pub(crate) trait RunLeg: Send + Sync {
     ) -> BoxFuture<'a, Option<Result<Box<RawValue>, Refusal>>>;
 }
 
-/// Where the feed reports the tasks of other instances, the engine's reports that some may have changed count only once in so many: an
-/// instance may have died before it published its last change.
+/// The number of the engine's reports that some tasks may have changed, of which one counts while the feed reports the tasks of other
+/// instances: an instance may have died before it published its last change.
 const UNNAMED: u32 = 10;
 
 /// Returns the listener of an engine. It reports the changes of this process to the other instances.

@@ -455,7 +455,7 @@ async fn a_stream_over_a_limit_is_refused() {
     assert!(running.gate.is_quiet());
 }
 
-/// What follows the body changes nothing of its request, and a fragment is no part of a path: a peer that sends pseudo-header
+/// Trailers change nothing of their request, and a fragment is no part of a path: a peer that sends pseudo-header
 /// fields where none may be, or a path of a browser, gets its own answer or none.
 #[tokio::test]
 async fn trailers_and_fragments_change_no_request() {

@@ -601,7 +601,7 @@ impl Write for Torn {
     }
 }
 
-/// What is left of a line stands alone, and the chain goes on with the last whole one.
+/// The rest of a torn line stands alone, and the chain goes on with the last whole one.
 #[tokio::test]
 async fn a_line_of_the_audit_log_that_fails_spoils_no_other_one() {
     let output = Torn::default();
