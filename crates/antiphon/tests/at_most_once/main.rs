@@ -8,9 +8,6 @@ mod common;
 // The database server of the tests of `antiphon-store`.
 #[cfg(all(unix, feature = "postgres"))]
 #[allow(dead_code, reason = "these tests need a part of each file")]
-mod folder;
-#[cfg(all(unix, feature = "postgres"))]
-#[allow(dead_code, reason = "these tests need a part of each file")]
 mod postgres_server;
 #[cfg(all(unix, feature = "postgres"))]
 #[allow(dead_code, reason = "these tests need a part of each file")]
@@ -29,6 +26,8 @@ mod store_faults;
 mod transaction;
 mod write_ahead;
 
+#[cfg(all(unix, feature = "postgres"))]
+use crate::common::folder;
 use crate::common::tool_call::*;
 use antiphon::{
     Form, Result,

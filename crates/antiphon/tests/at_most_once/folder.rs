@@ -1,1 +1,0 @@
-../../../antiphon-store/tests/stores/folder.rs
