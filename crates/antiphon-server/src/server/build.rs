@@ -37,6 +37,7 @@ use antiphon_store::{CallStore, ChangeFeed, TaskEngine, TaskStore};
 use antiphon_wire::{Implementation, Meta, escaped, meta_keys};
 use arc_swap::ArcSwap;
 use serde_json::Map;
+use std::time::Duration;
 use std::{
     any::Any,
     sync::{Arc, Weak, atomic::AtomicUsize},
@@ -168,11 +169,6 @@ impl ServerBuilder {
         let audience = self.audience.clone().unwrap_or_else(|| self.info.name.clone());
         let has_shared_keys = !matches!(self.keys, Keys::Ephemeral);
         let sealing = sealing(self.keys, audience.clone(), self.instances, &self.limits, &self.clock)?;
-        let call_timeout = match self.on_expired {
-            OnExpired::Refuse => self.call_timeout,
-            // Without a deadline, an expired state would open for ever.
-            OnExpired::AskAgain => self.call_timeout.or(Some(CALL_WITHIN)),
-        };
         if self.page_size == Some(0) {
             return Err(BuildError("a page must have at least one entry: use a page_size from 1".to_owned()));
         }
@@ -206,7 +202,7 @@ impl ServerBuilder {
         let is_single = !has_shared_keys || self.at_most_once.single_instance;
         let (own, metrics) = (OwnServer::default(), Arc::<Meters>::default());
         // The feed of a store reaches those who share the store: another store of the tasks may be shared by others.
-        let of_tasks = self.change_feed.is_some() || self.tasks.store.is_none();
+        let has_tasks_in_feed = self.change_feed.is_some() || self.tasks.store.is_none();
         let reports =
             self.list_changed || self.resource_updates || (has_tasks && self.tasks.engine.is_none());
         let store = self.at_most_once.store.as_ref().filter(|_| !is_single);
@@ -216,7 +212,7 @@ impl ServerBuilder {
             self.at_most_once.timed(&metrics).claims(level, has_shared_keys, self.limits.step_grace)?;
         let tasks = if has_tasks {
             let calls = claims.as_ref().map(|claims| &claims.store);
-            let feed = feed.as_ref().filter(|_| of_tasks);
+            let feed = feed.as_ref().filter(|_| has_tasks_in_feed);
             Some(Tasks::new(self.tasks, calls, is_single, Box::new(own.clone()), feed)?)
         } else {
             None
@@ -241,7 +237,7 @@ impl ServerBuilder {
             limits: self.limits,
             clock: self.clock,
             answer_timeout: self.answer_timeout,
-            call_timeout,
+            call_timeout: call_timeout(self.on_expired, self.call_timeout),
             on_expired: self.on_expired,
             subscriptions: Arc::new(SubscriptionRegistry::new(feed.is_some())),
             feed,
@@ -268,6 +264,14 @@ impl ServerBuilder {
         own.set(&server);
         task::begin(&server.0.runtime);
         Ok(server)
+    }
+}
+
+/// Returns the time limit of a call. Without one, an expired state that is asked again would open for ever.
+fn call_timeout(on_expired: OnExpired, given: Option<Duration>) -> Option<Duration> {
+    match on_expired {
+        OnExpired::Refuse => given,
+        OnExpired::AskAgain => given.or(Some(CALL_WITHIN)),
     }
 }
 

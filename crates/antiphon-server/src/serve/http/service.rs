@@ -30,7 +30,7 @@ use crate::{
 };
 use antiphon_wire::Notification;
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body;
 use std::{
     convert::Infallible,
@@ -250,10 +250,9 @@ impl<S: MessageService> HttpService<S> {
         };
         // A request of HTTP/2 has a place among all of them; now its caller is known.
         // The stream itself holds the place; what keeps extensions for longer must not.
-        if let Some(place) = parts.extensions.remove::<Arc<StreamPlace>>()
-            && !place.assign(budget.account(&authorized.caller(parts)))
-        {
-            return HttpReply::Rejection(too_many_streams(unread));
+        let place = parts.extensions.remove::<Arc<StreamPlace>>();
+        if place.is_some_and(|place| !place.assign(budget.account(&authorized.caller(parts)))) {
+            return HttpReply::Rejection(StreamPlace::refused(unread));
         }
         if let Some(legacy) = legacy.as_ref().filter(|_| parts.method != Method::POST) {
             return legacy.get_or_delete(parts, authorized);
@@ -278,12 +277,8 @@ impl<S: MessageService> HttpService<S> {
                 let Some(legacy) = legacy else {
                     return HttpReply::json(without_session(message).into());
                 };
-                return Box::pin(legacy.without_session(
-                    message,
-                    &sending(authorized.caller(parts), outbox),
-                    &parts.headers,
-                ))
-                .await;
+                let caller = sending(authorized.caller(parts), outbox);
+                return Box::pin(legacy.without_session(message, &caller, &parts.headers)).await;
             }
             Err(reply) => {
                 let Some(legacy) = legacy else { return HttpReply::json(reply) };
@@ -358,11 +353,6 @@ fn sending<'a>(caller: Caller<'a>, outbox: Option<&'a Outbox>) -> Caller<'a> {
         Some(outbox) => caller.with_outbox(outbox),
         None => caller,
     }
-}
-
-fn too_many_streams(unread: bool) -> Rejection {
-    let text = "The server has too many requests over HTTP/2 now: try again in a second";
-    Rejection { unread, retry_after: Some("1"), ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text) }
 }
 
 /// Takes the head of a request.

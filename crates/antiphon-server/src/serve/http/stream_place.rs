@@ -3,8 +3,10 @@
 use crate::{
     identity::account::Account,
     quota::{Quota, QuotaLimits, QuotaPermit},
+    serve::http::rejection::Rejection,
 };
 use antiphon_wire::lock::Lock;
+use http::StatusCode;
 use std::sync::Arc;
 
 /// The place of a request of HTTP/2 among those of all connections, until it is dropped.
@@ -34,6 +36,12 @@ impl StreamPlace {
             tracing::debug!(?limit, all, theirs, "too many requests of HTTP/2: one was refused");
         }
         assigned.is_ok()
+    }
+
+    /// Returns the rejection of a request that the account may not have.
+    pub(crate) fn refused(unread: bool) -> Rejection {
+        let text = "The server has too many requests over HTTP/2 now: try again in a second";
+        Rejection { unread, retry_after: Some("1"), ..Rejection::new(StatusCode::SERVICE_UNAVAILABLE, text) }
     }
 }
 

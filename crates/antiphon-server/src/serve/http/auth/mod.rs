@@ -38,6 +38,7 @@
 //! JWTs need the feature `auth`: `Issuer`. A [`BearerVerifier`] of your own checks other tokens. `AuthLayer` (feature `layers`) and
 //! [`ResourceServer::verify`] verify in front of the endpoint.
 
+mod challenge;
 #[cfg(feature = "auth")]
 mod dpop;
 #[cfg(feature = "layers")]
@@ -65,13 +66,14 @@ use crate::{
     server::message_service::MessageService,
 };
 use antiphon_seal::Principal;
+use challenge::challenge;
 use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header as name, request::Parts,
 };
 use presented::{MalformedAuthorization, presented};
 use resource::CLOCK_SKEW;
-use resource_server::{Metadata, challenge};
+use resource_server::Metadata;
 use std::{sync::Arc, time::SystemTime};
 
 /// Proof that a request may be read and answered: its token is valid, or none is required. Only [`authorize`] makes one.
