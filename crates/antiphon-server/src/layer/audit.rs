@@ -1,15 +1,17 @@
 //! An audit log: one line of JSON for each request, chained by hashes.
 
+use super::{
+    hash_chain::{HashChain, hash_of},
+    limits::uses_an_offer,
+};
 use crate::layer::{
     CallService,
-    call::{Call, Outcome, Refused},
+    call::{Call, Refused},
 };
-use antiphon_wire::{escaped, method};
+use antiphon_wire::escaped;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use std::{
-    fmt,
-    io::{self, Write},
+    io,
     sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -39,10 +41,10 @@ use tower_service::Service;
 /// once that line is written: if it cannot be written, the leg is refused, and if too many legs wait, it is refused as busy. The reply waits
 /// for the second line, but what the handler did is not taken back if the line cannot be written: an error is logged. A leg without a second
 /// line was cancelled, or its process died.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct AuditLog {
     /// A fair lock: lines are in the order of their legs.
-    chain: Arc<Mutex<Chain>>,
+    chain: Arc<Mutex<HashChain>>,
     places: Arc<Semaphore>,
 }
 
@@ -51,14 +53,14 @@ const WAITING: usize = 1024;
 
 impl AuditLog {
     /// Returns a layer that writes to this output, such as a file that is opened for appending.
-    pub fn new(output: impl Write + Send + 'static) -> Self {
+    pub fn new(output: impl io::Write + Send + 'static) -> Self {
         Self::after(output, 0, "")
     }
 
     /// Returns a layer that continues a log whose last line has this number and this hash.
-    pub fn after(output: impl Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
-        let chain = Chain { output: Box::new(output), number, previous: hash.into(), is_torn: false };
-        Self { chain: Arc::new(Mutex::new(chain)), places: Arc::new(Semaphore::new(WAITING)) }
+    pub fn after(output: impl io::Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
+        let chain = Arc::new(Mutex::new(HashChain::after(output, number, hash.into())));
+        Self { chain, places: Arc::new(Semaphore::new(WAITING)) }
     }
 
     /// Waits until all lines are written that were begun before.
@@ -66,12 +68,12 @@ impl AuditLog {
     /// # Errors
     /// If the output cannot be flushed.
     pub async fn flush(&self) -> io::Result<()> {
-        self.in_turn(|chain| chain.output.flush()).await
+        self.in_turn(|chain| chain.flush()).await
     }
 
     /// Writes the first line of a leg.
     async fn begin(&self, line: Value) -> Result<(), Refused> {
-        let _place = self.places.try_acquire().map_err(|_full| Refused::busy(RETRY_AFTER))?;
+        let _place = self.places.try_acquire().map_err(|_full| Refused::busy(Duration::from_secs(1)))?;
         self.in_turn(|chain| chain.write(line)).await.map_err(|fault| {
             tracing::error!(fault = %escaped(&fault), "the audit log cannot be written: a call is refused");
             Refused::internal()
@@ -88,38 +90,10 @@ impl AuditLog {
     /// Does this with the log, on a thread that the output may hold. It is done to its end, also if nobody waits any more.
     async fn in_turn(
         &self,
-        act: impl FnOnce(&mut Chain) -> io::Result<()> + Send + 'static,
+        act: impl FnOnce(&mut HashChain) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
         let mut chain = Arc::clone(&self.chain).lock_owned().await;
         tokio::task::spawn_blocking(move || act(&mut chain)).await?
-    }
-}
-
-/// The time after which a client may try again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// The log.
-struct Chain {
-    output: Box<dyn Write + Send>,
-    number: u64,
-    previous: String,
-    /// True if a part of a line may be the end of the log.
-    is_torn: bool,
-}
-
-impl Chain {
-    fn write(&mut self, mut line: Value) -> io::Result<()> {
-        line["number"] = json!(self.number + 1);
-        line["previous"] = json!(self.previous);
-        let hash = hex(&Sha256::digest(line.to_string()));
-        line["hash"] = json!(hash);
-        // What is left of a line that could not be written stands alone.
-        let begin = if self.is_torn { "\n" } else { "" };
-        self.is_torn = true;
-        self.output.write_all(format!("{begin}{line}\n").as_bytes())?;
-        // The line is there, whatever becomes of the flush: the next one follows it.
-        (self.number, self.previous, self.is_torn) = (self.number + 1, hash, false);
-        self.output.flush()
     }
 }
 
@@ -129,23 +103,20 @@ impl Layer<CallService> for AuditLog {
     fn layer(&self, inner: CallService) -> CallService {
         let log = self.clone();
         inner.inside_of(move |call, mut inner| {
-            let is_call =
-                matches!(call.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ);
-            let (log, line) = (log.clone(), is_call.then(|| line(&call)));
+            let (log, line) = (log.clone(), uses_an_offer(&call).then(|| line(&call)));
             async move {
                 let Some(mut line) = line else { return inner.call(call).await };
                 let begin = Instant::now();
-                line["event"] = json!("begins");
                 log.begin(line.clone()).await?;
                 let reply = inner.call(call).await;
                 line["event"] = json!("ends");
                 line["milliseconds"] = json!(begin.elapsed().as_millis() as u64);
                 match &reply {
-                    Ok(reply) => line["outcome"] = json!(name_of(reply.outcome())),
+                    Ok(reply) => line["outcome"] = json!(reply.outcome().name()),
                     Err(refused) => {
                         line["outcome"] = json!("refused");
-                        line["code"] = json!(refused.error().code);
-                        line["reason"] = json!(refused.reason());
+                        (line["code"], line["reason"]) =
+                            (json!(refused.error().code), json!(refused.reason()));
                     }
                 }
                 log.end(line).await;
@@ -157,11 +128,10 @@ impl Layer<CallService> for AuditLog {
 
 fn line(call: &Call) -> Value {
     let principal = call.principal();
-    let arguments = call.arguments().map(|text| hex(&Sha256::digest(text.get())));
     let answers: Vec<_> = call.answers().map(|(key, action)| json!({"key": key, "action": action})).collect();
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
-        "time": time.as_secs_f64(),
+        "event": "begins",
+        "time": SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
         "method": call.method(),
         "target": call.target(),
         "issuer": principal.and_then(|principal| principal.issuer()),
@@ -170,28 +140,7 @@ fn line(call: &Call) -> Value {
         "call": call.call_id().map(|id| id.to_string()),
         "leg": call.leg(),
         "task": call.is_of_task(),
-        "arguments": arguments,
+        "arguments": call.arguments().map(|text| hash_of(text.get())),
         "answers": answers,
     })
-}
-
-fn name_of(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Complete { is_error: false } => "complete",
-        Outcome::Complete { is_error: true } => "error",
-        Outcome::Asked => "asked",
-        Outcome::Task => "task",
-        Outcome::Subscribed => "subscribed",
-        Outcome::Notified => "notified",
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl fmt::Debug for AuditLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditLog").finish_non_exhaustive()
-    }
 }

@@ -254,6 +254,21 @@ pub enum Outcome {
     Notified,
 }
 
+impl Outcome {
+    /// Returns the name of the outcome in a log: `complete`, `error`, `asked`, `task`, `subscribed` or `notified`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete { is_error: false } => "complete",
+            Self::Complete { is_error: true } => "error",
+            Self::Asked => "asked",
+            Self::Task => "task",
+            Self::Subscribed => "subscribed",
+            Self::Notified => "notified",
+        }
+    }
+}
+
 impl CallReply {
     /// Returns the answer to a `tools/call` with this result.
     #[must_use]

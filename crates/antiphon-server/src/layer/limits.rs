@@ -82,7 +82,7 @@ impl RateLimit {
 }
 
 /// Returns true for the requests that a tool, a prompt or a resource answers. Others name one too: a subscription, and a notification of it.
-fn uses_an_offer(call: &Call) -> bool {
+pub(super) fn uses_an_offer(call: &Call) -> bool {
     matches!(call.method(), method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
