@@ -8,6 +8,7 @@ pub(crate) mod audit;
 pub(crate) mod call;
 #[cfg(feature = "layers")]
 mod hash_chain;
+#[cfg(feature = "layers")]
 pub(crate) mod limits;
 pub(crate) mod notify;
 pub(crate) mod visibility;
