@@ -2,7 +2,7 @@
 //! the person has agreed there.
 
 use crate::{
-    device::{DEVICE_CODE, DeviceSignIn, INTERVAL, MAX_INTERVAL, ShowDevice},
+    device::{DEVICE_CODE, DeviceSignIn, INTERVAL, ShowDevice},
     discover::Authority,
     error::{Error, ErrorKind, Secret},
     jose::seconds,
@@ -10,7 +10,7 @@ use crate::{
     obtain::Found,
     record::{Access, Record},
     session::Session,
-    token::{self, TokenFault},
+    token::TokenFault,
 };
 use antiphon_wire::escaped;
 use http::HeaderMap;
@@ -87,6 +87,25 @@ impl Session {
         record: &Record,
         scopes: Vec<String>,
     ) -> Result<DeviceSignIn, Error> {
+        let issuer = &found.authority.issuer;
+        let was_known = record.registration(issuer, self.now()).is_some();
+        match self.request_code(found, record, scopes.clone()).await {
+            // The server has forgotten the client.
+            Err(fault) if was_known && fault.is(&["invalid_client", "unauthorized_client"]) => {
+                let mut record = record.clone();
+                record.forget(issuer);
+                Ok(self.request_code(found, &record, scopes).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn request_code(
+        &self,
+        found: &Found,
+        record: &Record,
+        scopes: Vec<String>,
+    ) -> Result<DeviceSignIn, TokenFault> {
         let authority = &found.authority;
         let (net, issuer) = (found.net, &authority.issuer);
         let endpoint = authority.device_authorization_endpoint.as_deref();
@@ -102,19 +121,16 @@ impl Session {
             form.finish()
         };
         let answer = net.post_form(&url, headers, &form).await?;
-        let unusable = |why: &str| {
-            let text =
-                format!("the authorization server {} begins no sign-in at a device: {why}", escaped(issuer));
-            Error::new(ErrorKind::Token, text)
-        };
+        let nothing = format!("the authorization server {} begins no sign-in at a device", escaped(issuer));
+        let unusable = |why: &str| Error::new(ErrorKind::Token, format!("{nothing}: {why}"));
         if !answer.status.is_success() {
-            return Err(unusable(&token::refusal_text(&answer)));
+            return Err(TokenFault::of(&answer, &nothing));
         }
         let written: Written = answer.json().map_err(|_| unusable("its answer holds no code"))?;
         let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
         let code = &written.user_code;
         if code.is_empty() || code.len() > MAX_USER_CODE || !code.bytes().all(is_plain) {
-            return Err(unusable("nobody could enter its code"));
+            return Err(unusable("nobody could enter its code").into());
         }
         net.check(&written.verification_uri, "the page for the code")?;
         if let Some(complete) = &written.verification_uri_complete {
@@ -129,7 +145,7 @@ impl Session {
             verification_uri_complete: written.verification_uri_complete,
             expires_at: now + written.expires_in.min(MAX_LIFE),
             // > If no value is provided, clients MUST use 5 as the default.
-            interval: written.interval.unwrap_or(INTERVAL).clamp(1, MAX_INTERVAL),
+            interval: written.interval.unwrap_or(INTERVAL).clamp(1, MAX_LIFE),
             next_at: now,
         })
     }

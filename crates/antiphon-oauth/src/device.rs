@@ -18,9 +18,6 @@ pub(crate) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_co
 /// The seconds between two questions, unless the authorization server says otherwise, and those that are added when it demands it.
 pub(crate) const INTERVAL: u64 = 5;
 
-/// The maximum seconds between two questions.
-pub(crate) const MAX_INTERVAL: u64 = 60;
-
 /// The function of the settings that shows a sign-in.
 pub(crate) type ShowDevice = dyn Fn(DeviceSignIn) -> BoxFuture<'static, Result<(), Error>> + Send + Sync;
 
@@ -115,9 +112,8 @@ impl DeviceSignIn {
 impl DeviceSignIn {
     /// > the interval MUST be increased by 5 seconds for this and all subsequent requests
     pub(crate) fn slow_down(&mut self) {
-        let before = self.interval;
-        self.interval = (before + INTERVAL).min(MAX_INTERVAL);
-        self.next_at += self.interval - before;
+        self.interval = self.interval.saturating_add(INTERVAL);
+        self.next_at = self.next_at.saturating_add(INTERVAL);
     }
 }
 

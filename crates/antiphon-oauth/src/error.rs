@@ -36,7 +36,7 @@ pub enum ErrorKind {
     Token,
     /// The resource server refuses a token that was just issued, or asks for more scopes again and again.
     Refused,
-    /// A request could not be sent, or had no answer.
+    /// A request could not be sent, or the authorization server could not answer it: later it may.
     Network,
     /// The store of tokens failed.
     Store,

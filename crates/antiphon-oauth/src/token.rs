@@ -72,6 +72,19 @@ impl From<Error> for TokenFault {
 }
 
 impl TokenFault {
+    /// Returns the fault of an answer that refuses: `what` has not happened.
+    pub(crate) fn of(answer: &Answer, what: &str) -> Self {
+        let is_down = answer.status.is_server_error();
+        let kind = if is_down { ErrorKind::Network } else { ErrorKind::Token };
+        let text = |why: &str| Error::new(kind, format!("{what}: {why}"));
+        let Ok(WrittenError { error: code, error_description }) = answer.json() else {
+            return Self::Other(text(&format!("it answered {}", answer.status)));
+        };
+        let description = error_description.map(|text| format!(": {}", escaped(&text))).unwrap_or_default();
+        let error = text(&format!("it answered {}{description}", escaped(&code)));
+        Self::Refused { code, error }
+    }
+
     pub(crate) fn is(&self, codes: &[&str]) -> bool {
         matches!(self, Self::Refused { code, .. } if codes.contains(&&**code))
     }
@@ -133,7 +146,7 @@ impl TokenEndpoint<'_> {
 
     fn read(&self, answer: &Answer) -> Result<Tokens, TokenFault> {
         if !answer.status.is_success() {
-            return Err(self.refusal(answer));
+            return Err(TokenFault::of(answer, &self.no_token()));
         }
         // The error of serde_json quotes nothing of a value of a wrong type but numbers and short texts: it is not repeated.
         let written: Written = answer.json().map_err(|_| self.unusable("its answer holds no token"))?;
@@ -167,28 +180,12 @@ impl TokenEndpoint<'_> {
         })
     }
 
-    fn refusal(&self, answer: &Answer) -> TokenFault {
-        let error = self.unusable(&refusal_text(answer));
-        match answer.json::<WrittenError>() {
-            Ok(WrittenError { error: code, .. }) => TokenFault::Refused { code, error },
-            Err(_) => error.into(),
-        }
-    }
-
     fn unusable(&self, why: &str) -> Error {
-        let text = format!("the authorization server {} issued no token: {why}", escaped(self.issuer));
-        Error::new(ErrorKind::Token, text)
+        Error::new(ErrorKind::Token, format!("{}: {why}", self.no_token()))
     }
-}
 
-/// The words for an answer that refuses.
-pub(crate) fn refusal_text(answer: &Answer) -> String {
-    match answer.json::<WrittenError>() {
-        Err(_) => format!("it answered {}", answer.status),
-        Ok(WrittenError { error: code, error_description }) => {
-            let description = error_description.map(|text| format!(": {}", escaped(&text)));
-            format!("it answered {}{}", escaped(&code), description.unwrap_or_default())
-        }
+    fn no_token(&self) -> String {
+        format!("the authorization server {} issued no token", escaped(self.issuer))
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Attack {
     InsecureEndpoint,
     /// The token endpoint redirects to another server.
     RedirectedToken,
+    /// A gateway answers for the token endpoint that it is down.
+    BadGateway,
     /// The documents are longer than allowed.
     HugeDocument,
     /// The tokens cannot stand in a header.

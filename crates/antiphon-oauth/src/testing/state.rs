@@ -185,6 +185,9 @@ impl State {
         if self.has(Attack::RedirectedToken) {
             return Reply::empty(307).with("Location", format!("{base}/stolen"));
         }
+        if self.has(Attack::BadGateway) {
+            return Reply::empty(502);
+        }
         if self.forgot_clients || !self.is_client(seen) {
             return refused("invalid_client");
         }
@@ -229,7 +232,7 @@ impl State {
 
     /// Begins a sign-in at another device.
     fn device(&mut self, base: &str, seen: &Seen) -> Reply {
-        if !self.is_client(seen) {
+        if self.forgot_clients || !self.is_client(seen) {
             return Reply::json(401, &json!({"error": "invalid_client"}));
         }
         self.issued += 1;

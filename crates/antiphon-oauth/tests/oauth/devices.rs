@@ -98,10 +98,25 @@ async fn sign_ins_that_fail() {
         assert!(!text.contains('\u{1b}') && !text.contains("evil"), "{text}");
     }
     let test = Test::new().await;
-    let begun = test.process().begin_device(None).await.unwrap();
+    let mut begun = test.process().begin_device(None).await.unwrap();
+    test.authority.attack([Attack::BadGateway]);
+    let fault = test.process().poll_device(&mut begun).await.unwrap_err();
+    assert_eq!(fault.kind(), ErrorKind::Network, "the person may still agree: {fault}");
     let other = OAuth::builder("test").account("other");
     let fault = session(other, &test.authority).finish_device(begun).await.unwrap_err();
     assert_eq!(fault.kind(), ErrorKind::Callback);
+}
+
+#[tokio::test]
+async fn a_forgotten_client_registers_again() {
+    let test = Test::new().await;
+    let mut begun = test.process().begin_device(None).await.unwrap();
+    test.authority.answer_devices(DeviceAnswer::Agrees);
+    assert!(test.process().poll_device(&mut begun).await.unwrap());
+    test.authority.forget_clients();
+    let mut begun = test.process().begin_device(None).await.unwrap();
+    assert!(test.process().poll_device(&mut begun).await.unwrap());
+    assert_eq!((test.authority.count("/register"), test.authority.count("/device")), (2, 3));
 }
 
 #[tokio::test]
