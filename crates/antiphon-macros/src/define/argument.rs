@@ -198,6 +198,7 @@ fn known(kind: Kind, shape: Shape) -> (&'static [&'static str], &'static str) {
                     "min_items",
                     "max_items",
                     "header",
+                    "flatten",
                 ],
             };
             (known, shape.with_article())
