@@ -19,6 +19,7 @@ use antiphon::{
     wire::SubscriptionFilter,
 };
 use std::{
+    collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -58,7 +59,7 @@ struct Numbers {
 #[derive(Debug)]
 pub(crate) struct Running {
     changes: Arc<Changes>,
-    changer: tokio::task::JoinHandle<JoinSet<()>>,
+    changer: tokio::task::JoinHandle<JoinSet<usize>>,
     ends: tokio::sync::watch::Sender<bool>,
     watchers: JoinSet<()>,
 }
@@ -80,24 +81,26 @@ impl Changes {
     }
 
     /// Changes one resource after the other, until the run ends. Returns the checks that go on.
-    async fn change(self: Arc<Self>, ended: tokio::sync::watch::Receiver<bool>) -> JoinSet<()> {
+    async fn change(self: Arc<Self>, ended: tokio::sync::watch::Receiver<bool>) -> JoinSet<usize> {
         let mut random = Random::new(self.seed, "changes", 0);
-        let (mut checks, mut resource) = (JoinSet::new(), 0);
+        // Those without a check under way, which the notification of a later change would pass.
+        let mut free: VecDeque<_> = (0..RESOURCES).collect();
+        let mut checks = JoinSet::new();
         while !*ended.borrow() {
             sleep(random.millis(BETWEEN)).await;
-            // The resource of the change that is under way for longest.
-            if checks.len() == RESOURCES {
-                checks.join_next().await;
-                continue;
+            while let Some(checked) = checks.try_join_next() {
+                free.extend(checked);
             }
+            let Some(resource) = free.pop_front() else { continue };
             let (since, place) =
                 (Instant::now(), random.below(u64::try_from(self.fleet.size()).unwrap_or(1)));
             let place = usize::try_from(place).unwrap_or_default();
             if let Ok(Ok(process)) = timeout(REPLY, self.touch(place, resource)).await {
                 self.numbers.published.fetch_add(1, Ordering::Relaxed);
                 checks.spawn(Arc::clone(&self).check(resource, since, process));
+            } else {
+                free.push_back(resource);
             }
-            resource = (resource + 1) % RESOURCES;
         }
         checks
     }
@@ -110,8 +113,8 @@ impl Changes {
         if result.first_text() == Some("published") { Ok(process) } else { Err("not published".into()) }
     }
 
-    /// Waits until each watcher was notified.
-    async fn check(self: Arc<Self>, resource: usize, since: Instant, process: u32) {
+    /// Waits until each watcher was notified. Returns the resource.
+    async fn check(self: Arc<Self>, resource: usize, since: Instant, process: u32) -> usize {
         for (place, notified) in self.notified.iter().enumerate() {
             loop {
                 if lock(notified)[resource].is_some_and(|moment| moment >= since) {
@@ -129,6 +132,7 @@ impl Changes {
                 sleep(Duration::from_millis(50)).await;
             }
         }
+        resource
     }
 
     /// Subscribes at one place again and again.
