@@ -223,7 +223,7 @@ impl IntoOutcome<ReadResourceResult> for View {
 
 impl Tool {
     /// Sets the view that hosts show beside the results of this tool: the URI of a [`View`], or of a resource with its
-    /// [media type](MIME_TYPE). A server that does not offer it does not build. It is a member of the [`_meta`](Self::meta): set that before.
+    /// [media type](MIME_TYPE). A server that does not offer it does not build. It is a member of the [`_meta`](Self::meta).
     ///
     /// > Resource MUST exist on the server
     #[must_use]

@@ -91,6 +91,11 @@ impl Extensions {
         Ok(())
     }
 
+    /// Returns true if an extension of this id is declared.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.declared.iter().any(|extension| extension.id.as_str() == id)
+    }
+
     /// Returns the method of this name, if an extension has one.
     pub(crate) fn method(&self, name: &str) -> Option<&Method> {
         if self.methods.is_empty() { None } else { self.methods.get(name) }

@@ -7,6 +7,7 @@ use crate::{
         tool::Tool,
     },
 };
+use antiphon_store::BlobDigest;
 use antiphon_wire::{header::params::ParamHeaders, lock::Lock};
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
@@ -36,10 +37,18 @@ impl ToolChecks {
 /// The checks of tools that are found at run time, by their schemas: a tool is found for each list and each call, and its schemas are
 /// compiled once.
 #[derive(Default)]
-pub(crate) struct KnownChecks(Lock<HashMap<String, Arc<ToolChecks>>>);
+pub(crate) struct KnownChecks(Lock<Kept>);
 
-/// The maximum number of tools whose checks are kept. Beyond it, all are compiled again.
+#[derive(Default)]
+struct Kept {
+    checks: HashMap<BlobDigest, Arc<ToolChecks>>,
+    /// The bytes of their schemas.
+    bytes: usize,
+}
+
+/// The maximum number of tools whose checks are kept, and the maximum bytes of their schemas. Beyond it, all are compiled again.
 const KNOWN: usize = 1024;
+const KNOWN_BYTES: usize = 8 << 20;
 
 impl KnownChecks {
     /// # Errors
@@ -47,17 +56,19 @@ impl KnownChecks {
     pub(crate) fn of(&self, tool: &Tool) -> Result<Arc<ToolChecks>, BuildError> {
         let output = tool.output.as_ref().map(|(schema, origin)| (schema.to_string(), origin));
         let advertised = tool.definition.input_schema.text();
-        let key = format!("{:?}", (tool.schema.to_string(), tool.schema_origin, output, advertised));
-        if let Some(known) = self.0.lock().get(&key) {
+        let schemas = format!("{:?}", (tool.schema.to_string(), tool.schema_origin, output, advertised));
+        let key = BlobDigest::of(schemas.as_bytes());
+        if let Some(known) = self.0.lock().checks.get(&key) {
             return Ok(Arc::clone(known));
         }
         // Outside of the lock: to compile takes long.
         let checks = Arc::new(ToolChecks::new(tool)?);
         let mut known = self.0.lock();
-        if known.len() >= KNOWN {
-            known.clear();
+        if known.checks.len() >= KNOWN || known.bytes + schemas.len() > KNOWN_BYTES {
+            *known = Kept::default();
         }
-        known.insert(key, Arc::clone(&checks));
+        known.bytes += schemas.len();
+        known.checks.insert(key, Arc::clone(&checks));
         Ok(checks)
     }
 }

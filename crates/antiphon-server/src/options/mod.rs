@@ -259,10 +259,11 @@ macro_rules! definition_setters {
                 self
             }
 
-            /// Sets the `_meta`. Use a prefix of your own for its keys, such as `com.example/`. Default: none.
+            /// Adds members to the `_meta`; a member of the same name is replaced. Use a prefix of your own for its keys, such as
+            /// `com.example/`. Default: none.
             #[must_use]
             pub fn meta(mut self, meta: antiphon_wire::Meta) -> Self {
-                self.definition.meta = Some(meta);
+                self.definition.meta.get_or_insert_default().0.extend(meta.0);
                 self
             }
         }

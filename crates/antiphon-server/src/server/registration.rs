@@ -1,6 +1,7 @@
 //! Registration: changes of the offers while the server runs.
 
 use crate::{
+    apps,
     define::{IntoPrompt, IntoResource, IntoTool},
     errors::BuildError,
     feed::{Change, ListKind},
@@ -39,6 +40,12 @@ impl Server {
             ));
         }
         let offers = self.current_offers();
+        if tool.has_ui() && !offers.profile.extensions.has(apps::EXTENSION) {
+            return Err(BuildError(format!(
+                "the tool `{}` has a view, and the server was built without MCP Apps: add `.extension(apps::extension())` before it is built",
+                escaped(&tool.definition.name)
+            )));
+        }
         tool.check_view(&offers.lists, offers.given.as_ref())?;
         let tool = RegisteredTool::new(tool)?;
         tool.warn_without_description();

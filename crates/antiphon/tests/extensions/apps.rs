@@ -143,11 +143,29 @@ fn a_view_that_is_not_there_is_an_error_of_the_build() {
     check(&|builder| builder.tool(named("t").ui("https://a.example")), "does not begin with `ui://`");
 
     // The same while the server runs.
-    let server = Server::builder("shop", "1").list_changed(true).build().unwrap();
+    let server = Server::builder("shop", "1").extension(extension()).list_changed(true).build().unwrap();
     let refused = server.add_tool(orders).unwrap_err().to_string();
     assert!(refused.contains("does not offer"), "{refused}");
     server.add_resource(view()).unwrap();
     server.add_tool(orders).unwrap();
+}
+
+#[test]
+fn a_tool_with_a_view_comes_later_only_if_the_extension_is_declared() {
+    let later = || named("late").ui(CARD);
+    let server = |builder: ServerBuilder| builder.resource(view()).list_changed(true).build().unwrap();
+    let fault = server(Server::builder("t", "1")).add_tool(later()).unwrap_err().to_string();
+    assert!(fault.contains("late") && fault.contains(".extension(apps::extension())"), "{fault}");
+    server(Server::builder("t", "1").extension(extension())).add_tool(later()).unwrap();
+}
+
+#[tokio::test]
+async fn a_view_and_further_meta_stand_beside_each_other() {
+    let tool = named("t").ui(CARD).meta(Meta::from(json!({"com.example/unit": "EUR"})));
+    let server = Server::builder("t", "1").tool(tool).resource(view()).build().unwrap();
+    let listed = ask(&server, "tools/list", json!({})).await;
+    let expected = json!({"ui": {"resourceUri": CARD}, "com.example/unit": "EUR"});
+    assert_eq!(listed["result"]["tools"][0]["_meta"], expected, "{listed}");
 }
 
 #[tokio::test]
