@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# antiphon with every peer that is here, two at a time, and docs/interop.md from what came of it.
+# antiphon with every peer that is here, two at a time, and the table of README.md from what came of it.
 #
-#   interop/run.sh            all peers; writes docs/interop.md
-#   interop/run.sh --check    all peers; fails if docs/interop.md is not what it would write
-#   interop/run.sh PEER ...   these alone (python, typescript, ..); docs/interop.md stays as it is
+#   interop/run.sh            all peers; writes the table of README.md
+#   interop/run.sh --check    all peers; fails if README.md is not what it would write
+#   interop/run.sh PEER ...   these alone (python, typescript, ..); README.md stays as it is
 #
 # INTEROP_PROGRAMS  the folder of the programs under test (default: target/debug)
 # INTEROP_AT_ONCE  the number of peers that run at once (default: 2, because a peer mostly waits)
@@ -87,7 +87,7 @@ for peer in "${peers[@]}"; do [ ! -f "$work/$peer.results" ] || cat "$work/$peer
 echo "==== all"
 printf '%s\n' "${summary[@]}"
 case "$mode" in
-    write) "$here/table.py" "$results" "$root/docs/interop.md" ;;
-    check) "$here/table.py" "$results" "$root/docs/interop.md" --check || bad=1 ;;
+    write) "$here/table.py" "$results" "$here/README.md" ;;
+    check) "$here/table.py" "$results" "$here/README.md" --check || bad=1 ;;
 esac
 exit "$bad"

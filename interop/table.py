@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/interop.md from the lines that the runners of the peers append.
+"""Writes a passage of interop/README.md from the lines that the runners of the peers append.
 
-    table.py RESULTS DOCUMENT           writes the document
+    table.py RESULTS DOCUMENT           writes the passage of the document
     table.py RESULTS DOCUMENT --check   exit code 1 if the document is not what it would write
 
 A line of RESULTS is one case, a JSON object of texts:
@@ -36,23 +36,8 @@ MODERN = "2026-07-28"
 COLUMNS = {("modern", "http"): "HTTP", ("modern", "stdio"): "stdio", ("legacy", "http"): "session, HTTP", ("legacy", "stdio"): "session, stdio",
            ("legacy", "sse"): "session, HTTP+SSE"}
 
-HEAD = """\
-# Tests with other implementations
-
-<!-- Written by interop/run.sh. Change the scripts in interop/, not this file. -->
-
-A cell is the number of cases that passed; an empty cell was not tried. A *client* is the peer's, against `antiphon serve-demo` or the
-everything server of [conformance/](../conformance). A *server* is made with the peer's SDK, against `antiphon` and the client library.
-Columns without *session* are revision 2026-07-28, where clients of the SDKs run cases with questions against one server and against two
-replicas with alternating legs. *mcp-remote* and *supergateway* are bridges between `antiphon call` and `antiphon serve-demo`.
-
-Cases with the SDKs of Python and TypeScript are about discovery, lists and pages, log messages, completion, structured results, arguments in headers, caching
-hints, subscriptions, calls that are given up, tampered state, missing capabilities, every kind of question, field and answer, rounds of state only, calls that
-go on elsewhere, progress, errors, tools, prompts and resources that ask or do not, and the examples that ask with `await`; rmcp, tower-mcp and Inspector run most
-of the questions and tasks; *TypeScript in Chromium* a page of another origin; the others tasks. [interop/](../interop/README.md) has the runners,
-and each peer's differences from the specification.
-
-"""
+# The passage of the document, without its marks.
+PASSAGE = re.compile(r"(?<=^<!-- run.sh writes this passage -->\n).*?(?=^<!-- end of run.sh -->$)", re.M | re.S)
 
 
 class Column(NamedTuple):
@@ -126,13 +111,16 @@ def notes(found: dict[tuple[Column, str], dict[str, str]], outcome: str, title: 
         if line["outcome"] == outcome:
             shared[column.place()[:3], f"{column.peer} {DIRECTIONS[column.direction]}", line["note"]].add(f"`{case}`")
     said = [f"- {who}: {'; '.join(sorted(cases))}: {note}\n" for (_, who, note), cases in sorted(shared.items())]
-    return f"\n## {title}\n\n{''.join(said)}" if said else ""
+    return f"\n### {title}\n\n{''.join(said)}" if said else ""
 
 
-def document(lines: list[dict[str, str]]) -> str:
+def filled(document: str, lines: list[dict[str, str]]) -> str:
     found = worst(lines)
     absent, failed = notes(found, "not supported by peer", "Not supported by the peer"), notes(found, "fail", "Failed")
-    return HEAD + peers_table(lines, found) + absent + failed
+    text, passages = PASSAGE.subn(lambda _: f"\n{peers_table(lines, found)}{absent}{failed}\n", document)
+    if passages != 1:
+        sys.exit("the document has no passage for the table")
+    return text
 
 
 def main() -> int:
@@ -141,11 +129,11 @@ def main() -> int:
     parser.add_argument("document", type=Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    text = document(read(options.results))
+    there = options.document.read_text()
+    text = filled(there, read(options.results))
     if not options.check:
         options.document.write_text(text)
         return 0
-    there = options.document.read_text() if options.document.exists() else ""
     difference = difflib.unified_diff(there.splitlines(), text.splitlines(), str(options.document), "this run", lineterm="")
     for line in difference:
         print(line)

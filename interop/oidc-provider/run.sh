@@ -4,7 +4,7 @@
 #   interop/run.sh oidc-provider
 #
 # ANTIPHON_OAUTH  the program under test: client and resource server in one (required)
-# It has no place in docs/interop.md, which is about MCP.
+# It has no place in the table of README.md, which is about MCP.
 # The last line is `N passed, N failed`; the exit code is not zero if anything failed.
 set -euo pipefail
 
