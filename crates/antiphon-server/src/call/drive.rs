@@ -45,6 +45,11 @@ const REFUSAL_GRACE: Duration = Duration::from_secs(1);
 /// The time for which a new step, or a recorded entry, waits for a recorded step that the handler has not reached. Longer than
 /// [`REFUSAL_GRACE`], because more handlers have a lookup in front of a step, beside a new one.
 const DIVERGENCE_GRACE: Duration = Duration::from_secs(10);
+/// The time by which a bounded wait may end late. Beyond it, the process was stopped, or had no processor: what the handler waits for,
+/// such as a lookup, had no time either, and the wait begins again.
+const LATE: Duration = Duration::from_millis(250);
+/// The maximum number of such times in a row, on a machine that is always late.
+const MAX_LATE: u32 = 4;
 
 /// The result of running a handler for one leg.
 #[derive(Debug)]
@@ -144,8 +149,7 @@ struct Driver<'f> {
     exchange: Exchange<'f>,
     /// True if the engine must know who keeps the waker: each poll then has a tracker.
     tracks: bool,
-    /// A bounded wait, with the progress of the handler when it began.
-    wait: Option<(GraceReason, u64, Pin<Box<Sleep>>)>,
+    wait: Option<BoundedWait>,
     /// The time after which the call becomes a task, until it does.
     promotes_after: Option<Duration>,
     promotion: Option<Pin<Box<Sleep>>>,
@@ -153,6 +157,16 @@ struct Driver<'f> {
     time: Option<Pin<Box<Sleep>>>,
     /// The time limit of steps that still run after the leg is over.
     step_grace: Option<Pin<Box<Sleep>>>,
+}
+
+/// A bounded wait.
+struct BoundedWait {
+    reason: GraceReason,
+    /// The progress of the handler when it began.
+    progress: u64,
+    sleep: Pin<Box<Sleep>>,
+    /// The number of times for which it ended late.
+    late: u32,
 }
 
 impl<'f> Driver<'f> {
@@ -251,19 +265,25 @@ impl<'f> Driver<'f> {
     fn has_waited(&mut self, reason: GraceReason, cx: &mut Context<'_>) -> bool {
         // The wait begins again when the handler makes progress.
         let progress = self.runtime.with(|leg| leg.progress(reason));
-        if self.wait.as_ref().is_none_or(|(of, at, _)| (*of, *at) != (reason, progress)) {
-            let time = match reason {
-                GraceReason::Ask => self.runtime.limits().grace,
-                GraceReason::NewAsk => NEW_ASK_GRACE,
-                GraceReason::Replay => REPLAY_GRACE,
-                GraceReason::Refusal => REFUSAL_GRACE,
-                GraceReason::Divergence => DIVERGENCE_GRACE,
-            };
-            self.wait = Some((reason, progress, Box::pin(tokio::time::sleep(time))));
+        let time = match reason {
+            GraceReason::Ask => self.runtime.limits().grace,
+            GraceReason::NewAsk => NEW_ASK_GRACE,
+            GraceReason::Replay => REPLAY_GRACE,
+            GraceReason::Refusal => REFUSAL_GRACE,
+            GraceReason::Divergence => DIVERGENCE_GRACE,
+        };
+        let mut wait = match self.wait.take() {
+            Some(wait) if (wait.reason, wait.progress) == (reason, progress) => wait,
+            _ => BoundedWait { reason, progress, sleep: Box::pin(tokio::time::sleep(time)), late: 0 },
+        };
+        let mut is_over = wait.sleep.as_mut().poll(cx).is_ready();
+        if is_over && wait.late < MAX_LATE && wait.sleep.deadline() + LATE < Instant::now() {
+            wait.late += 1;
+            wait.sleep.as_mut().reset(Instant::now() + time);
+            is_over = wait.sleep.as_mut().poll(cx).is_ready();
         }
-        let is_over = self.wait.as_mut().is_some_and(|(.., sleep)| sleep.as_mut().poll(cx).is_ready());
-        if is_over {
-            self.wait = None;
+        if !is_over {
+            self.wait = Some(wait);
         }
         is_over
     }

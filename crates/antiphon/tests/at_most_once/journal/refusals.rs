@@ -99,10 +99,11 @@ async fn race(ctx: &Ctx, world: State<World>, shape: State<Shape>) -> Result<Str
     Ok("done".to_owned())
 }
 
-/// The version of [`both`], and the milliseconds of its lookup.
+/// The version of [`both`], its lookups, and the milliseconds of each.
 #[derive(Clone, Copy, Debug)]
 struct Both {
     has_step: bool,
+    lookups: usize,
     lookup: u64,
 }
 
@@ -115,7 +116,9 @@ async fn both(ctx: &Ctx, world: State<World>, shape: State<Shape>, both: State<B
     };
     let worked = async {
         if both.has_step {
-            world.waits(both.lookup).await;
+            for _ in 0..both.lookups {
+                world.waits(both.lookup).await;
+            }
             ctx.step("before", async |_| Ok(())).await?;
         }
         Ok::<_, Error>(())
@@ -139,7 +142,7 @@ fn server(world: &World, shape: Shape, version: Both) -> Server {
     builder.tool(race).tool(both).build().unwrap()
 }
 
-const SAME: Both = Both { has_step: true, lookup: 0 };
+const SAME: Both = Both { has_step: true, lookups: 1, lookup: 0 };
 
 fn declined(key: &str) -> Value {
     json!({ key: {"action": "decline"} })
@@ -214,5 +217,26 @@ async fn a_recorded_step_behind_a_lookup_is_waited_for() {
             assert!(time < BOUND, "{shape:?} {lookup}: {time:?}");
             assert_eq!(world.effects.lock().unwrap().len(), 1, "{shape:?} {lookup}");
         }
+    }
+}
+
+/// A process that is stopped again and again for longer than that: the lookups that follow the first one had no time yet.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_waits_again() {
+    for shape in SHAPES {
+        let (world, slow) = (world(), Both { lookups: 4, lookup: 6_000, ..SAME });
+        let (fast, slow) = (server(&world, shape, SAME), server(&world, shape, slow));
+        let mut call = ToolCall::named("both");
+        call.leg(&fast, Value::Null).await;
+        call.leg(&fast, declined("b")).await;
+        let stopped = async {
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::advance(Duration::from_secs(15)).await;
+            }
+        };
+        let ((reply, _), ()) = tokio::join!(rest(&mut call, &slow, accepted("a")), stopped);
+        assert_eq!(result_text(&reply), "done", "{shape:?}: {reply}");
+        assert_eq!(world.effects.lock().unwrap().len(), 1, "{shape:?}");
     }
 }
