@@ -144,10 +144,12 @@ pub(crate) async fn register(
     })
 }
 
-/// The method that a client without a secret prefers, among those that the server supports.
+/// The method that a client without a secret prefers, among those that the server supports. A secret of a new client goes into the
+/// body: servers on the Python SDK offer `client_secret_basic` too, and then miss a `client_id` in the body, and a `client_secret`
+/// there in order to revoke.
 fn requested_method(authority: &Authority) -> Result<Method, Error> {
     let Some(all) = &authority.token_endpoint_auth_methods_supported else { return Ok(Method::None) };
-    let preferred = [Method::None, Method::Basic, Method::Post];
+    let preferred = [Method::None, Method::Post, Method::Basic];
     preferred.into_iter().find(|method| all.iter().any(|name| name == method.name())).ok_or_else(|| {
         let text = format!(
             "the authorization server {} supports no method of client authentication that a new client could use",
@@ -233,8 +235,8 @@ mod tests {
         for (methods, expected) in [
             (None, Some(Method::None)),
             (Some(vec!["client_secret_basic", "none"]), Some(Method::None)),
-            (Some(vec!["client_secret_post", "client_secret_basic"]), Some(Method::Basic)),
-            (Some(vec!["client_secret_post"]), Some(Method::Post)),
+            (Some(vec!["client_secret_basic", "client_secret_post"]), Some(Method::Post)),
+            (Some(vec!["client_secret_basic"]), Some(Method::Basic)),
             (Some(vec!["tls_client_auth"]), None),
         ] {
             let authority = Authority {

@@ -2,6 +2,8 @@
 //!
 //! `antiphon-interop-oauth ISSUER DRIVER` prints one line per case and `N passed, N failed` at the end. A GET of `DRIVER?url=URL` opens
 //! a page of the issuer as a person does who agrees, and returns the address to which the browser leaves it.
+//!
+//! `antiphon-interop-oauth ISSUER` prints `listening on URL`, and is the resource server for clients of somebody else.
 #![allow(clippy::print_stdout, reason = "the program prints its results")]
 
 use antiphon::{
@@ -63,10 +65,15 @@ struct Peer {
 #[tokio::main]
 async fn main() -> Result<ExitCode, AnyError> {
     let words: Vec<String> = env::args().skip(1).collect();
-    let [issuer, driver] = &words[..] else {
-        return Err("usage: antiphon-interop-oauth ISSUER DRIVER".into());
+    let peer = match &words[..] {
+        [issuer] => {
+            let peer = Peer { issuer: issuer.clone(), driver: String::new() };
+            println!("listening on {}", peer.serve(Dpop::optional()).await?);
+            return std::future::pending().await;
+        }
+        [issuer, driver] => Peer { issuer: issuer.clone(), driver: driver.clone() },
+        _ => return Err("usage: antiphon-interop-oauth ISSUER [DRIVER]".into()),
     };
-    let peer = Peer { issuer: issuer.clone(), driver: driver.clone() };
     let (mut passed, mut failed) = (0, 0);
     for (name, run) in CASES {
         let outcome =
