@@ -26,9 +26,13 @@ use_node() {
 use_packages() {
     local wanted
     wanted=$(sha256sum package-lock.json)
-    [ "$(cat node_modules/.lock 2>/dev/null)" != "$wanted" ] || return 0
-    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
-    printf '%s\n' "$wanted" >node_modules/.lock
+    # Two peers may need one folder at once.
+    (
+        flock 9
+        [ "$(cat node_modules/.lock 2>/dev/null)" != "$wanted" ] || exit 0
+        npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+        printf '%s\n' "$wanted" >node_modules/.lock
+    ) 9<package-lock.json
 }
 
 # The version of a package that is installed in this folder.

@@ -6,10 +6,14 @@ use_venv() {
     local folder=$1 wanted
     venv=${2:-$folder/.venv}
     wanted=$(sha256sum "$folder/requirements.txt" | cut -d ' ' -f 1)
-    if [ "$(cut -d ' ' -f 1 "$venv/.requirements" 2>/dev/null)" != "$wanted" ]; then
-        python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$folder/requirements.txt"
-        printf '%s\n' "$wanted" >"$venv/.requirements"
-    fi
+    # Two peers may need one folder at once.
+    (
+        flock 9
+        if [ "$(cut -d ' ' -f 1 "$venv/.requirements" 2>/dev/null)" != "$wanted" ]; then
+            python3 -m venv "$venv"
+            "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$folder/requirements.txt"
+            printf '%s\n' "$wanted" >"$venv/.requirements"
+        fi
+    ) 9<"$folder/requirements.txt"
     venv=$(cd "$venv" && pwd)
 }
