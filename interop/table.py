@@ -28,7 +28,7 @@ OUTCOMES = ("pass", "not supported by peer", "fail")  # the worst last
 DIRECTIONS = {"client of ours": "client", "server for ours": "server"}
 TRANSPORTS = {"http": "HTTP", "stdio": "stdio", "sse": "HTTP+SSE"}
 PEERS = ("Python", "Python 1", "TypeScript", "TypeScript 1", "rmcp", "rmcp 2", "tower-mcp", "Inspector", "TypeScript in Chromium",
-         "FastMCP", "mcp-remote", "supergateway")
+         "FastMCP", "mcp-remote", "supergateway", "Python, OAuth", "TypeScript, OAuth", "TypeScript 1, OAuth", "FastMCP, OAuth")
 # What is not older has no sessions.
 MODERN = "2026-07-28"
 
