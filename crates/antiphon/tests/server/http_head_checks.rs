@@ -101,8 +101,13 @@ async fn the_checks_run_in_their_order() {
             if opens_sessions && *name == "initialize" {
                 continue;
             }
-            let request = broken(&CHECKS[index..]);
-            post_body(&service, request).await.check(&format!("{name} and all after it"), *expected);
+            let mut reply = post_body(&service, broken(&CHECKS[index..])).await;
+            // Where the body never comes, each refusal before it ends the connection.
+            let is_late = CHECKS[index..].iter().any(|(name, ..)| *name == "body time");
+            if is_late && !matches!(expected.0, 408 | 413) {
+                assert_eq!(reply.headers.remove("connection").unwrap(), "close", "{name}");
+            }
+            reply.check(&format!("{name} and all after it"), *expected);
             let request = broken(&CHECKS[index..=index]);
             post_body(&service, request).await.check(&format!("{name} alone"), *expected);
         }

@@ -8,8 +8,12 @@ use crate::common::{
     socket::{Client, Running, holding, serve, serve_this, text},
 };
 use antiphon::{
-    serve::http::{HttpOptions, HttpService},
-    server::Limits,
+    seal::Principal,
+    serve::http::{
+        HttpOptions, HttpService,
+        auth::{ResourceServer, StaticTokens},
+    },
+    server::{Bearer, Limits},
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
@@ -79,6 +83,28 @@ async fn a_refused_request_leaves_the_connection_usable() {
         );
         client.send(&good).await;
         client.receive_result(1, "x").await;
+    }
+}
+
+/// A client that sends head and body one after the other may have the answer between them: it learns that the connection ends.
+#[tokio::test]
+async fn a_refusal_before_the_body_closes_the_connection_and_says_so() {
+    let tokens = StaticTokens::new().token("t", Bearer::new(Principal::user("ada")));
+    let auth = ResourceServer::builder("http://localhost/mcp").verifier(tokens).build().unwrap();
+    let good = text(1, "echo", "x", "");
+    for (options, path, status) in
+        [(HttpOptions::default(), "/", 404), (HttpOptions::default().authorize(auth), "/mcp", 401)]
+    {
+        let server = serve(options).await;
+        let mut client = Client::new(&server).await;
+        let refused = good.replacen("/mcp", path, 1);
+        let (head, body) = refused.split_once("\r\n\r\n").unwrap();
+        client.send(format!("{head}\r\n\r\n")).await;
+        let heard = client.receive().await;
+        assert_eq!(heard.status, status);
+        assert!(heard.head.contains("connection: close"), "{}", heard.head);
+        client.send(body).await;
+        client.expect_close().await;
     }
 }
 

@@ -12,11 +12,12 @@ use crate::{
         auth::Authorized,
         checks::{content_length, too_large, too_slow},
         rejection::Rejection,
+        reply::HttpReply,
     },
 };
 use antiphon_wire::{escaped, lock::Lock};
 use futures_util::future::poll_immediate;
-use http::{StatusCode, request::Parts};
+use http::{StatusCode, Version, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use hyper::body::{Buf as _, Bytes};
@@ -132,6 +133,30 @@ where
     }
     let read = rare(tokio::time::timeout(options.body_timeout, read));
     read.await.unwrap_or_else(|_elapsed| Err(too_slow()))
+}
+
+/// Returns the rejection of a request whose body was not read. Unless the body is there already, hyper closes the connection after
+/// the response, and the response must say so: a client that sends its head and its body one after the other would lose its next
+/// request.
+pub(crate) async fn without_body<B>(refused: Rejection, mut body: Pin<&mut B>, version: Version) -> HttpReply
+where
+    B: Body + Send,
+    B::Data: Send,
+{
+    if body.is_end_stream() {
+        return HttpReply::Rejection(Rejection { unread: false, ..refused });
+    }
+    let ends = async {
+        let mut length = 0;
+        while length < LARGE {
+            let Some(Ok(frame)) = body.frame().await else { return true };
+            length += frame.data_ref().map_or(0, |data| data.remaining());
+        }
+        false
+    };
+    let unread = refused.breaks_off || poll_immediate(pin!(ends)).await != Some(true);
+    let breaks_off = refused.breaks_off || (unread && version <= Version::HTTP_11);
+    HttpReply::Rejection(Rejection { unread, breaks_off, ..refused })
 }
 
 /// Reserves memory for the bytes that were read, and for as many again: a client that announces a long body and does not

@@ -20,7 +20,7 @@ use crate::{
         probes::probe,
         rejection::Rejection,
         reply::{HttpReply, stream_response},
-        request_body::{BoxBodyError, BufferPool, read_body},
+        request_body::{BoxBodyError, BufferPool, read_body, without_body},
         stream_place::StreamPlace,
     },
     server::{
@@ -242,11 +242,11 @@ impl<S: MessageService> HttpService<S> {
         match self.reply_to_head(parts) {
             Ok(Head::Checked(found)) => *accepts = found,
             Ok(Head::Answered(response)) => return HttpReply::Response(Box::new(response)),
-            Err(refused) => return HttpReply::Rejection(Rejection { unread, ..refused }),
+            Err(refused) => return rare(without_body(refused, body, parts.version)).await,
         }
         let authorized = match authorize(parts, options.auth.as_ref(), server, address).await {
             Ok(authorized) => authorized,
-            Err(refused) => return HttpReply::Rejection(Rejection { unread, ..refused }),
+            Err(refused) => return rare(without_body(refused, body, parts.version)).await,
         };
         // A request of HTTP/2 has a place among all of them; now its caller is known.
         // The stream itself holds the place; what keeps extensions for longer must not.
