@@ -134,6 +134,8 @@ async def main() -> int:
             async with asyncio.timeout(CASE_SECONDS):
                 await case(era if era == VERSION else "legacy")
         except Exception as error:
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
             fault = f"{type(error).__name__}: {error}"
         passed, failed = passed + (not fault), failed + bool(fault)
         print(f"{'FAILED' if fault else 'ok    '} [http, {era}] {name}{': ' if fault else ''}{fault}")
