@@ -103,7 +103,7 @@ async fn each_authorization_header_has_its_answer() {
     }
 }
 
-/// Every message needs its token, whatever it is, and no body is read without one.
+/// Every message needs its token, whatever it is, and no body is waited for without one.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_read_without_a_token() {
     let fixture = fixture(|builder| builder);
@@ -124,7 +124,9 @@ async fn nothing_is_read_without_a_token() {
         let never = futures_util::stream::pending::<Result<Frame<bytes::Bytes>, Infallible>>();
         StreamBody::new(never).boxed_unsync()
     };
-    post_body(&service, correct(&message()).map(|_| never())).await.check("no token", (401, 0));
+    let mut refused = post_body(&service, correct(&message()).map(|_| never())).await;
+    assert_eq!(refused.headers.remove("connection").unwrap(), "close");
+    refused.check("no token", (401, 0));
     let mut waited = correct(&message());
     set(&mut waited, "authorization", &["Bearer alice"]);
     post_body(&service, waited.map(|_| never())).await.check("a token", (408, 0));
