@@ -37,10 +37,10 @@ impl ToolChecks {
 /// The checks of tools that are found at run time, by their schemas: a tool is found for each list and each call, and its schemas are
 /// compiled once.
 #[derive(Default)]
-pub(crate) struct KnownChecks(Lock<Kept>);
+pub(crate) struct KnownChecks(Lock<KnownByDigest>);
 
 #[derive(Default)]
-struct Kept {
+struct KnownByDigest {
     checks: HashMap<BlobDigest, Arc<ToolChecks>>,
     /// The bytes of their schemas.
     bytes: usize,
@@ -65,7 +65,7 @@ impl KnownChecks {
         let checks = Arc::new(ToolChecks::new(tool)?);
         let mut known = self.0.lock();
         if known.checks.len() >= KNOWN || known.bytes + schemas.len() > KNOWN_BYTES {
-            *known = Kept::default();
+            *known = KnownByDigest::default();
         }
         known.bytes += schemas.len();
         known.checks.insert(key, Arc::clone(&checks));
