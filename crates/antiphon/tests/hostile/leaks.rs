@@ -280,6 +280,8 @@ async fn a_panic_anywhere_costs_one_request() {
             panic!("while opening")
         }
     }
+    // Somebody listens: the span of a request looks for the trace in its state.
+    take_log();
     let limits = Limits::default().handlers(1);
     let fixture = fixture(|builder| {
         let bind = |caller: &Caller<'_>| match caller.headers.is_some_and(|all| all.contains_key("x-user")) {
