@@ -283,7 +283,11 @@ impl InputRequest {
         }
     }
 
-    fn from_text(text: &str) -> Result<Self, serde_json::Error> {
+    /// Reads an input request from its whole text.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); also if the text is not JSON.
+    pub fn from_text(text: &str) -> Result<Self, serde_json::Error> {
         let Object(request) = serde_json::from_str::<Object<RequestIn<'_>>>(text)?;
         Self::read(&request.method, request.params)
             .or_else(|fault| UnknownAsk::of(&request.method, request.params).map(Self::Unknown).ok_or(fault))

@@ -215,7 +215,7 @@ impl AskRecord {
 
     fn check(&self, text: Option<&str>, limits: &Limits) -> Result<CheckedAsk, StopReason> {
         let question = self.question.as_deref().unwrap_or_default();
-        let Ok(request) = serde_json::from_str::<InputRequest>(question) else {
+        let Ok(request) = InputRequest::from_text(question) else {
             // This crate wrote the text, and the seal protects it.
             return Err(StopReason::Author(format!("the question `{}` cannot be read again", self.path)));
         };

@@ -38,6 +38,7 @@ use serde_json::value::RawValue;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
+    pin::{Pin, pin},
     sync::{Arc, OnceLock, Weak, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -237,9 +238,8 @@ impl Server {
         caller: &Caller<'_>,
     ) -> Result<Vec<u8>, Refusal> {
         let Some(layers) = &self.0.layers else {
-            return self
-                .observed(offers, request, caller, route(&self.0.runtime, offers, request, caller))
-                .await;
+            let answer = pin!(route(&self.0.runtime, offers, request, caller));
+            return self.observed(offers, request, caller, answer).await;
         };
         match rare(self.layered(layers, offers, request, caller)).await? {
             Served::Body(body) => Ok(body),
@@ -261,26 +261,25 @@ impl Server {
             return self.caught(request, async { session.answer_layered(self, request, caller) }).await;
         }
         if &*request.method == method::SUBSCRIPTIONS_LISTEN {
-            let opened =
-                self.observed(offers, request, caller, listen::open(runtime, offers, request, caller)).await;
+            let opened = pin!(listen::open(runtime, offers, request, caller));
+            let opened = self.observed(offers, request, caller, opened).await;
             return opened.map(|mut subscription| {
                 // This caller has what layers added to the request.
                 subscription.filter = self.notification_filter(caller, &request.version);
                 Served::Open(Box::new(subscription))
             });
         }
-        self.observed(offers, request, caller, route(runtime, offers, request, caller))
-            .await
-            .map(Served::Body)
+        let answer = pin!(route(runtime, offers, request, caller));
+        self.observed(offers, request, caller, answer).await.map(Served::Body)
     }
 
-    /// Answers in the span of the request, and turns a panic into a refusal.
+    /// Answers in the span of the request, and turns a panic into a refusal. The future is large: it stays where it was made.
     async fn observed<T>(
         &self,
         offers: &Offers,
         request: &Request<'_>,
         caller: &Caller<'_>,
-        answer: impl Future<Output = Result<T, Refusal>>,
+        answer: Pin<&mut impl Future<Output = Result<T, Refusal>>>,
     ) -> Result<T, Refusal> {
         let (begin, runtime) = (Instant::now(), &self.0.runtime);
         let span = observe::span(runtime, offers, request, caller);

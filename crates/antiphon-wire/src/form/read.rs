@@ -27,21 +27,42 @@ pub(super) fn fields(text: &str) -> Result<(Vec<FormField>, Option<String>), Str
         return Err(format!("the schema of a form has the type `object`, not `{}`", schema.kind));
     }
     let properties = schema.properties.unwrap_or_default();
-    let names: HashSet<&str> = properties.0.iter().map(|(name, _)| name.as_str()).collect();
-    let required: HashSet<&str> = schema.required.iter().map(String::as_str).collect();
+    let names = Names::of(properties.0.iter().map(|(name, _)| name.as_str()));
+    let required = Names::of(schema.required.iter().map(String::as_str));
     let mut beyond = schema
         .required
         .iter()
-        .find(|name| !names.contains(name.as_str()))
+        .find(|name| !names.contain(name))
         .map(|name| format!("`{name}` is required, but is not a field"));
     let mut fields = Vec::with_capacity(properties.0.len());
     for (name, property) in properties.0 {
-        let required = required.contains(name.as_str());
+        let required = required.contain(&name);
         let (field, outside) = field(name, required, &property)?;
         beyond = beyond.or(outside);
         fields.push(field);
     }
     Ok((fields, beyond))
+}
+
+/// Names of fields: compared one after the other while they are few, as in most forms.
+enum Names<'a> {
+    Few(Vec<&'a str>),
+    Many(HashSet<&'a str>),
+}
+
+impl<'a> Names<'a> {
+    const FEW: usize = 16;
+
+    fn of(names: impl ExactSizeIterator<Item = &'a str>) -> Self {
+        if names.len() <= Self::FEW { Self::Few(names.collect()) } else { Self::Many(names.collect()) }
+    }
+
+    fn contain(&self, name: &str) -> bool {
+        match self {
+            Self::Few(names) => names.contains(&name),
+            Self::Many(names) => names.contains(name),
+        }
+    }
 }
 
 /// The keywords of the subset. `$schema` only appears at the root; `enumNames` is the legacy form of titles.
