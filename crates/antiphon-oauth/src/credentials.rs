@@ -21,6 +21,7 @@ pub struct Credentials {
     pub(crate) id: String,
     pub(crate) proof: Proof,
     pub(crate) issuer: Issuer,
+    in_body: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -33,17 +34,29 @@ pub(crate) enum Proof {
 impl Credentials {
     /// A client without a secret.
     pub fn public(id: impl Into<String>) -> Self {
-        Self { id: id.into(), proof: Proof::None, issuer: Issuer::default() }
+        Self::new(id, Proof::None)
     }
 
     /// A client with a secret: `client_secret_basic`, or `client_secret_post` if the server supports only that.
     pub fn secret(id: impl Into<String>, secret: impl Into<Secret>) -> Self {
-        Self { id: id.into(), proof: Proof::Secret(secret.into()), issuer: Issuer::default() }
+        Self::new(id, Proof::Secret(secret.into()))
     }
 
     /// A client that signs assertions: `private_key_jwt`.
     pub fn key(id: impl Into<String>, key: SigningKey) -> Self {
-        Self { id: id.into(), proof: Proof::Key(key), issuer: Issuer::default() }
+        Self::new(id, Proof::Key(key))
+    }
+
+    fn new(id: impl Into<String>, proof: Proof) -> Self {
+        Self { id: id.into(), proof, issuer: Issuer::default(), in_body: false }
+    }
+
+    /// Sends the secret in the body, `client_secret_post`, also where the server supports `client_secret_basic`. Authorization servers on
+    /// the Python SDK of MCP say that they support both, and refuse the latter.
+    #[must_use]
+    pub fn in_body(mut self) -> Self {
+        self.in_body = true;
+        self
     }
 
     /// Binds the credentials to the authorization server that issued them: nothing of them is sent to another one. Without this,
@@ -77,6 +90,7 @@ impl Credentials {
         let (method, secret) = match &self.proof {
             Proof::None => (Method::None, None),
             Proof::Key(_) => (Method::PrivateKeyJwt, None),
+            Proof::Secret(secret) if self.in_body => (Method::Post, Some(secret.clone())),
             Proof::Secret(secret) => (secret_method(authority)?, Some(secret.clone())),
         };
         Ok(Registration {
@@ -262,6 +276,12 @@ mod tests {
                 None,
                 Some(format!("Basic {}", STANDARD.encode("a+b%3Ac:s%25"))),
                 "",
+            ),
+            (
+                Credentials::secret("me", "s").in_body(),
+                Some(&["client_secret_basic", "client_secret_post"][..]),
+                None,
+                "client_id=me&client_secret=s",
             ),
             (
                 Credentials::secret("me", "s"),
