@@ -2,7 +2,7 @@
 
 use crate::{
     at_most_once::{ClaimedLeg, StoredReply},
-    dispatch::{encode::encode, tasks::write_created},
+    dispatch::{encode::encode, extension::write_created},
     errors::refusal::{Refusal, StepsKept},
     reply::{HasMeta, WithServerInfo},
     request::receive::Request,

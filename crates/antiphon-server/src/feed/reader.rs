@@ -1,4 +1,5 @@
-//! The reader: it receives the changes of other instances, and notices when it may have missed some.
+//! The channel of a server on its feed, and its reader, which receives the changes of other instances, and notices when it may have
+//! missed some.
 //!
 //! ```text
 //!  Begins ─▶ Receives ◀─┐
@@ -9,11 +10,8 @@
 //! A connection can be dead without an error, or lead to a pooler that drops notifications. So the reader publishes a message without
 //! changes, at first and after silence, and receives changes only as long as its own messages come back.
 
-use super::{
-    change::{Change, read},
-    line::Line,
-};
-use antiphon_store::{StoreError, StoreErrorKind};
+use super::change::{Change, read, written};
+use antiphon_store::{ChangeChannel, ChangeFeed, StoreError, StoreErrorKind};
 use antiphon_wire::escaped;
 use std::{
     convert::Infallible,
@@ -27,6 +25,32 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until},
 };
+
+/// The pauses after failures: the first one, and the longest.
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) feed: Arc<dyn ChangeFeed>,
+    pub(super) channel: ChangeChannel,
+    /// The instance does not deliver its own changes twice.
+    pub(super) origin: String,
+}
+
+impl Line {
+    pub(super) async fn publish(&self, changes: &[Change]) -> Result<(), StoreError> {
+        self.feed.publish(self.channel, &written(&self.origin, changes)).await
+    }
+
+    /// Returns the pause after this number of failures in a row. Each instance has its own, between half of it and the whole, so that
+    /// they do not all return to the store at once.
+    pub(super) fn pause(&self, failures: u32) -> Duration {
+        let longest = PAUSE.saturating_mul(1 << failures.min(8).saturating_sub(1)).min(LONGEST_PAUSE);
+        let share = self.origin.bytes().fold(0_u8, u8::wrapping_add);
+        longest / 2 + longest / 2 * u32::from(share) / u32::from(u8::MAX)
+    }
+}
 
 /// The time between two messages of the reader.
 const SILENCE: Duration = Duration::from_secs(30);

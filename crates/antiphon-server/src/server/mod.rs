@@ -15,7 +15,7 @@ use crate::{
     define::States,
     dispatch::{listen, observe, reply::result_of, route},
     errors::refusal::Refusal,
-    extension::ctx::ExtensionCtx,
+    extension::ExtensionCtx,
     identity::Caller,
     in_place::rare,
     layer::{Layers, call::Served},

@@ -2,7 +2,6 @@
 
 mod attempt;
 mod body;
-mod observe;
 mod stored;
 mod transaction;
 
@@ -17,8 +16,8 @@ use self::{
 use crate::{
     call::{
         ctx::Ctx,
+        exchange::OpenStep,
         leg_runtime::{LegRuntime, SlotHandle},
-        store_order::OpenStep,
     },
     errors::{Error, awaited::StepError},
 };
@@ -297,8 +296,7 @@ where
                     }
                     let attempt = Attempt { key: begin.key, number: begin.attempts + 1 };
                     let path = || path(this.ctx.scope_prefix(), this.key.key, this.key.number);
-                    let span =
-                        observe::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
+                    let span = body::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
                     *this.running = Some(Run { wake: begin.wake, attempt, span });
                 }
             }
@@ -348,7 +346,7 @@ where
                 }
                 Poll::Ready(ended) => ended,
             };
-            observe::ended(&runtime.server().metrics, &span, &ended);
+            body::ended(&runtime.server().metrics, &span, &ended);
             drop(entered);
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);
