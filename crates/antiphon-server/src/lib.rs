@@ -33,7 +33,6 @@ mod offer;
 mod options;
 mod outbox;
 mod quota;
-mod read;
 mod receipt;
 mod reply;
 mod request;
@@ -65,7 +64,7 @@ pub use errors::{
 pub use extension::{Extension, ExtensionCtx};
 pub use feed::ListKind;
 pub use form::{Form, FormChoice, OneField};
-pub use identity::{Bearer, Caller, PeerAddress, caller_info::CallerInfo};
+pub use identity::{Bearer, Caller, PeerAddress, account::CallerInfo};
 pub use layer::{
     CallService,
     call::{Call, CallReply, Outcome, Refused},

@@ -20,7 +20,6 @@ pub(crate) mod drive;
 pub(crate) mod emit;
 pub(crate) mod exchange;
 pub(crate) mod handler;
-pub(crate) mod in_flight;
 pub(crate) mod in_session;
 pub(crate) mod leg;
 pub(crate) mod leg_end;

@@ -2,13 +2,10 @@
 //! handlers of this crate, by the form of tasks in the request.
 
 use crate::{
-    call::{emit::Emitter, in_flight::ConcurrencyPermit},
+    call::{emit::Emitter, leg::ConcurrencyPermit},
     dispatch::encode::encode,
     errors::{Error, refusal::Refusal},
-    extension::{
-        ExtensionCtx, ExtensionMessage, Handler,
-        registry::{Declared, Method},
-    },
+    extension::{Declared, ExtensionCtx, ExtensionMessage, Handler, Method},
     identity::Caller,
     offer::offers::Offers,
     reply::WithServerInfo,

@@ -9,7 +9,7 @@ pub(crate) mod observe;
 pub(crate) mod reply;
 
 use crate::{
-    call::in_flight::ConcurrencyPermit,
+    call::leg::ConcurrencyPermit,
     errors::refusal::Refusal,
     identity::Caller,
     in_place::rare,

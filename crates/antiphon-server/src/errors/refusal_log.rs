@@ -151,8 +151,8 @@ pub(crate) use log_refusal;
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use super::{Loudness::*, *};
-    use crate::errors::refusal_log::*;
 
     #[test]
     fn a_cause_is_a_warning_once_a_minute() {
@@ -196,10 +196,10 @@ mod tests {
             Refusal::Store,
             Refusal::NoClaim,
             Refusal::RecordLost,
-            Refusal::OutOfTime { limit: std::time::Duration::ZERO },
+            Refusal::OutOfTime { limit: Duration::ZERO },
             Refusal::OutcomeUnknown { step: None },
-            Refusal::InFlight { retry_after: std::time::Duration::ZERO },
-            Refusal::OutOfTime { limit: std::time::Duration::ZERO },
+            Refusal::InFlight { retry_after: Duration::ZERO },
+            Refusal::OutOfTime { limit: Duration::ZERO },
             Refusal::Scope { needed: Vec::new() },
             Refusal::StepFailed { path: String::new(), cause: None },
             Refusal::Limit { name: "state", text: String::new() },

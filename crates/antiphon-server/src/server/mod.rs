@@ -2,11 +2,9 @@
 
 pub(crate) mod build;
 pub(crate) mod builder;
-mod changes;
 pub(crate) mod key_file;
 pub(crate) mod layered;
 pub(crate) mod message_service;
-mod prefix;
 pub(crate) mod registration;
 pub(crate) mod service;
 

@@ -1,17 +1,13 @@
 //! Steps: side effects or computations that run once and are recorded.
 
 mod attempt;
-mod body;
 mod stored;
 mod transaction;
 
+use self::stored::{Reconcile, StoredStep};
 pub use self::{
     attempt::{Attempt, Retry},
     transaction::InTransaction,
-};
-use self::{
-    body::{Ended, NoOutcome, of_body},
-    stored::{Reconcile, StoredStep},
 };
 use crate::{
     call::{
@@ -32,6 +28,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll, ready},
 };
+use stored::{Ended, NoOutcome, of_body};
 use tokio::time::Sleep;
 use tracing::Span;
 
@@ -296,7 +293,8 @@ where
                     }
                     let attempt = Attempt { key: begin.key, number: begin.attempts + 1 };
                     let path = || path(this.ctx.scope_prefix(), this.key.key, this.key.number);
-                    let span = body::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
+                    let span =
+                        stored::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
                     *this.running = Some(Run { wake: begin.wake, attempt, span });
                 }
             }
@@ -346,7 +344,7 @@ where
                 }
                 Poll::Ready(ended) => ended,
             };
-            body::ended(&runtime.server().metrics, &span, &ended);
+            stored::ended(&runtime.server().metrics, &span, &ended);
             drop(entered);
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);
