@@ -8,10 +8,9 @@ use crate::{
         leg_end::{CallEnd, HandlerFuture, LegResult},
     },
     dispatch::{
-        extension::write_created,
         find::{FoundResource, Lookup, check_hidden_params},
         observe,
-        reply::{CallReply, UnsentReply, result_of},
+        reply::{CallReply, UnsentReply, result_of, write_created},
     },
     errors::{Error, refusal::Refusal},
     in_place::{boxed, rare},

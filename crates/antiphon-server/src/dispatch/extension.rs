@@ -3,7 +3,7 @@
 
 use crate::{
     call::{emit::Emitter, leg::ConcurrencyPermit},
-    dispatch::encode::encode,
+    dispatch::reply::{encode, write_of_task},
     errors::{Error, refusal::Refusal},
     extension::{Declared, ExtensionCtx, ExtensionMessage, Handler, Method},
     identity::Caller,
@@ -20,8 +20,7 @@ use crate::{
     trace::TraceContext,
 };
 use antiphon_wire::{
-    CallToolResult, Complete, CreateTaskResult, ErrorObject, InputRequests, LegacyCreateTaskResult, Meta,
-    TaskAcknowledged, escaped, method, with_related_task,
+    CallToolResult, ErrorObject, InputRequests, Meta, TaskAcknowledged, escaped, method, with_related_task,
 };
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -155,15 +154,15 @@ pub(super) async fn tasks(
         }
         (TaskForm::Session | TaskForm::Draft, method::TASKS_GET) => {
             let task = task::get_earlier(server, request, caller, settings).await?;
-            write(server, request, &task)
+            write_of_task(server, request, &task)
         }
         (TaskForm::Session | TaskForm::Draft, method::TASKS_CANCEL) => {
             let task = task::cancel_earlier(server, request, caller, settings).await?;
-            write(server, request, &task)
+            write_of_task(server, request, &task)
         }
         (TaskForm::Session | TaskForm::Draft, method::TASKS_LIST) => {
             let page = task::list(server, request, caller, settings, offers.profile.page_size).await?;
-            write(server, request, &page)
+            write_of_task(server, request, &page)
         }
         (form @ (TaskForm::Session | TaskForm::Draft), method::TASKS_RESULT) => {
             let (id, result) = task::result(server, request, caller, settings, form).await?;
@@ -188,42 +187,6 @@ fn without_form(request: &Request<'_>) -> Refusal {
     match (&*request.method, &request.session) {
         (method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL, None) => Refusal::task_extension(),
         (other, _) => Refusal::Method(other.to_owned()),
-    }
-}
-
-/// Writes the result of a call that has become a task.
-pub(super) fn write_created(
-    server: &Runtime,
-    request: &Request<'_>,
-    created: CreateTaskResult,
-) -> Result<Vec<u8>, Refusal> {
-    match TaskForm::of(server, request) {
-        // > Receivers that accept a task-augmented request **MUST** return a `CreateTaskResult` as the response.
-        Some(TaskForm::Session | TaskForm::Draft) => {
-            write(server, request, &LegacyCreateTaskResult::new(created.task))
-        }
-        Some(TaskForm::Extension) | None => {
-            encode(request, &WithServerInfo { result: &created, server_info: &server.server_info.raw })
-        }
-    }
-}
-
-/// A result of the draft: as that of an earlier revision, with the members that every result of 2026-07-28 has.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DraftResult<'a, T> {
-    result_type: Complete,
-    #[serde(flatten)]
-    result: &'a T,
-}
-
-fn write(server: &Runtime, request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    match &request.session {
-        Some(_) => encode(request, result),
-        None => {
-            let result = &DraftResult { result_type: Complete, result };
-            encode(request, &WithServerInfo { result, server_info: &server.server_info.raw })
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Dispatch: from a request to its reply. The table has one line per method.
 
 mod calls;
-pub(crate) mod encode;
 mod extension;
 mod find;
 pub(crate) mod listen;
@@ -32,10 +31,9 @@ use crate::{
 };
 use antiphon_wire::{CompleteParams, CompleteResult, CompletionReference, escaped, method};
 use calls::{call_tool, get_prompt, read_resource};
-use encode::{encode, write};
 use extension::extension;
 use find::{Found, FoundResource, Lookup};
-use reply::{Finished, finish};
+use reply::{Finished, encode, finish, write};
 use std::{borrow::Cow, sync::Arc};
 
 /// Answers a request by its method. `subscriptions/listen` is answered later: [`open`](listen::open).

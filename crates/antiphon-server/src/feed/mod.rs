@@ -9,16 +9,14 @@
 //! A change that cannot be published stays pending. A reader that may have missed something delivers [`Change::Everything`]. So a change
 //! is lost only with a process that dies before it has published it.
 
-mod change;
-mod reader;
+mod channel;
 
-pub use change::ListKind;
-pub(crate) use change::{Change, TaskChange, resource_digest, task_digest};
+pub use channel::ListKind;
+pub(crate) use channel::{Change, TaskChange, resource_digest, task_digest};
 
 use antiphon_store::{ChangeChannel, ChangeFeed};
 use antiphon_wire::{escaped, lock::Lock};
-use change::AT_ONCE;
-use reader::{Line, Reader, Stage};
+use channel::{AT_ONCE, Line, Reader, Stage};
 use std::{
     collections::HashSet,
     fmt,

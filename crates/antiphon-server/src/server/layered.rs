@@ -1,7 +1,7 @@
 //! The passage of a request through the layers of its server, and the settings of layers.
 
 use crate::{
-    dispatch::{encode::encode, reply::write_result},
+    dispatch::reply::{encode, write_result},
     errors::refusal::Refusal,
     identity::Caller,
     layer::{
