@@ -7,14 +7,13 @@
 //! | `Asks` (asks.rs) | the answers that have come (`Inbox`, in replay.rs), the questions that are open, the round |
 //! | `Steps` (steps.rs) | the order of the steps that run, and what makes new ones wait |
 //! | `Ending` (steps.rs) | the ends that a leg has besides its questions |
-//! | `HandlerMemory` (poll.rs) | notes, and the handler's own state |
+//! | `HandlerMemory` (steps.rs) | notes, and the handler's own state |
 //!
 //! The fields of a part are private to its file. Its methods return what happened: a future that continues, a reason to stop. The
 //! methods of `Leg` apply it; they stand in files by subject.
 
 mod ask;
 mod asks;
-mod branches;
 mod by_hand;
 mod context;
 mod end;
@@ -33,11 +32,11 @@ pub use ask::AskPoll;
 pub use asks::AnsweredQuestion;
 pub use end::{LegOutput, PendingAsk};
 pub use next_action::{GraceReason, NextAction};
-pub use poll::Observations;
 pub use poll::{DeferredWork, LogEvent, PollContext};
 pub use replay::AnsweredAsk;
 pub use slot::{BranchId, Question, SlotId};
 pub use step::{StepBegin, StepPoll};
+pub use steps::Observations;
 
 use crate::{
     limits::{Limits, StopReason},
@@ -46,11 +45,10 @@ use crate::{
 use antiphon_seal::{Call, Digest};
 use antiphon_wire::InputResponses;
 use asks::{Asks, Incoming, RESERVED_SPACE};
-use poll::HandlerMemory;
 use poll::Polls;
 use replay::Replay;
 use std::sync::Arc;
-use steps::{Ending, Steps};
+use steps::{Ending, HandlerMemory, Steps};
 
 /// One leg of one call.
 #[derive(Debug)]

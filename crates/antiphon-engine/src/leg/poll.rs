@@ -1,9 +1,8 @@
-//! The polls of the handler: the context of the polled code, and the work that waits until the leg is unlocked; also what the leg notes
-//! in them: the memory of the handler, and observations for a run that must be the same.
+//! The polls of the handler: the context of the polled code, the branches of all `select`s of a leg, with the numbers that are counted
+//! for each, and the work that waits until the leg is unlocked.
 
 use super::slot::{BranchId, SlotId, SlotWaker, WakerId};
-use crate::record::{EntryKind, HandlerState, Note, StepOutcome, UrlReference};
-use antiphon_wire::{AskSupport, InputRequest};
+use crate::record::Within;
 use std::{sync::Arc, task::Waker};
 
 /// The number of polls in a row in which the handler may wake itself before new steps begin.
@@ -207,168 +206,161 @@ impl Polls {
     }
 }
 
-/// The notes and the state of a handler.
+/// A number that is counted for each branch and includes the branches below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counter {
+    Running,
+    Asking,
+    Interrupted,
+}
+
+/// The branches of all `select`s of a leg. The questions of a branch that is abandoned or lost do not count for the branches above it:
+/// nobody needs their answers. Its steps count, because they run to their end.
 #[derive(Debug, Default)]
-pub(super) struct HandlerMemory {
-    notes: Vec<Note>,
-    /// The number of notes at the beginning of the list that are in the state or in the store.
-    written: usize,
-    /// The number of notes ever, with those that others have replaced.
-    all: usize,
-    /// The handler's own state, from the last leg that asked by hand.
-    state: Option<HandlerState>,
+pub(super) struct Branches {
+    root: Branch,
+    inner: Vec<Branch>,
 }
 
-impl HandlerMemory {
-    pub(super) fn of(notes: Vec<Note>, state: Option<HandlerState>) -> Self {
-        Self { written: notes.len(), all: notes.len(), notes, state }
-    }
-
-    /// Returns the kinds of questions that the client declared when the handler first looked.
-    pub(super) fn ask_support(&self) -> Option<AskSupport> {
-        self.notes.iter().find_map(|note| match note {
-            Note::Asks(asks) => Some(*asks),
-            Note::UrlReference { .. } => None,
-        })
-    }
-
-    pub(super) fn note_ask_support(&mut self, asks: AskSupport) {
-        self.push(Note::Asks(asks));
-    }
-
-    /// Returns the reference in the URL of this question.
-    pub(super) fn url_reference(&self, question: &str) -> Option<&UrlReference> {
-        self.notes.iter().find_map(|note| match note {
-            Note::UrlReference { path, reference } => (**path == *question).then_some(reference),
-            Note::Asks(_) => None,
-        })
-    }
-
-    /// Notes the reference in the URL of this question, and replaces an older one.
-    pub(super) fn note_url_reference(&mut self, question: &str, reference: UrlReference) {
-        let is_of = |note: &Note| matches!(note, Note::UrlReference { path, .. } if **path == *question);
-        if let Some(at) = self.notes.iter().position(is_of) {
-            self.notes.remove(at);
-            self.written -= usize::from(at < self.written);
-        }
-        self.push(Note::UrlReference { path: question.into(), reference });
-    }
-
-    fn push(&mut self, note: Note) {
-        self.notes.push(note);
-        self.all += 1;
-    }
-
-    /// Returns the number of notes ever, and those that are not in the store.
-    pub(super) fn unwritten(&self) -> (usize, &[Note]) {
-        (self.all, self.notes.get(self.written..).unwrap_or_default())
-    }
-
-    /// Notes that the notes up to this number are in the store.
-    pub(super) fn note_written(&mut self, notes: usize) {
-        // If one that came later was replaced, a note is written once more: the store has the last one of each path.
-        let later = self.all.saturating_sub(notes);
-        self.written = self.written.max(self.notes.len().saturating_sub(later));
-    }
-
-    /// Returns the handler's own state.
-    pub(super) fn state(&self) -> Option<&str> {
-        self.state.as_ref().map(|state| state.text.as_str())
-    }
-
-    pub(super) fn set_state(&mut self, state: Option<HandlerState>) {
-        self.state = state;
-    }
-
-    /// Forgets the state if it is of a later round than this one: it holds what the handler learned by hand. Returns `true` if it
-    /// did.
-    pub(super) fn forget_after(&mut self, round: u32) -> bool {
-        self.state.take_if(|state| state.round > round).is_some()
-    }
-
-    /// Takes the notes and the state for the next leg.
-    pub(super) fn take(&mut self) -> (Vec<Note>, Option<HandlerState>) {
-        (std::mem::take(&mut self.notes), self.state.take())
-    }
-}
-
-/// The observations of one leg.
 #[derive(Debug, Default)]
-pub struct Observations {
-    /// True if the leg records what the handler drops.
-    watches: bool,
-    /// True if a step or a question failed in the present poll. Futures beside it are then dropped because of that
-    /// recorded error.
-    failed: bool,
-    /// The new step that a dry run reached.
-    pub would_run: Option<Arc<str>>,
-    /// The steps that wait for the next leg because this one has no state yet.
-    pub anchored: Vec<Arc<str>>,
-    /// The questions and steps that were dropped before they resolved, although the leg continued.
-    pub dropped: Vec<(EntryKind, Arc<str>)>,
-    /// The steps that were dropped while they ran.
-    pub aborted_steps: Vec<Arc<str>>,
-    /// The kinds of questions that the client has proven to support by answering.
-    pub proven_support: AskSupport,
-    /// True if the leg ended at a checkpoint.
-    pub at_checkpoint: bool,
-    /// True if the leg ended although code could still wake the handler, or with steps that wait for the next leg. The
-    /// point that the handler reached then depends on time.
-    pub ended_early: bool,
+struct Branch {
+    parent: BranchId,
+    /// The path of the select, and the number of the branch in it.
+    of: Option<(Arc<str>, u8)>,
+    abandoned: bool,
+    /// True if the record has another winner, which the handler has not reached yet.
+    lost: bool,
+    running: u32,
+    asking: u32,
+    interrupted: u32,
 }
 
-impl Observations {
-    pub(super) fn watching(watches: bool) -> Self {
-        Self { watches, ..Self::default() }
+impl Branch {
+    fn is_out(&self) -> bool {
+        self.abandoned || self.lost
     }
 
-    pub(super) fn note_outcome(&mut self, outcome: &StepOutcome) {
-        self.failed |= matches!(outcome, StepOutcome::Failed(_));
+    /// Returns the number of questions, as a change of a counter.
+    fn questions(&self) -> i32 {
+        i32::try_from(self.asking).unwrap_or(i32::MAX)
     }
+}
 
-    /// Notes that a question failed.
-    pub(super) fn note_failure(&mut self) {
-        self.failed = true;
-    }
-
-    /// Notes the end of a poll. An error may make the handler drop other futures some polls later.
-    pub(super) fn end_poll(&mut self, polls_again: bool) {
-        self.failed &= polls_again;
-    }
-
-    pub(super) fn note_answer(&mut self, question: &InputRequest) {
-        self.proven_support = self.proven_support.and(question.needs());
-    }
-
-    pub(super) fn note_dropped(&mut self, kind: EntryKind, path: &str) {
-        if self.watches && !self.failed {
-            self.dropped.push((kind, path.into()));
+impl Branches {
+    fn get(&self, id: BranchId) -> &Branch {
+        match id.0.checked_sub(1) {
+            Some(at) => self.inner.get(at as usize).unwrap_or(&self.root),
+            None => &self.root,
         }
     }
 
-    pub(super) fn note_aborted(&mut self, path: &str) {
-        if self.watches {
-            self.aborted_steps.push(path.into());
+    fn get_mut(&mut self, id: BranchId) -> &mut Branch {
+        match id.0.checked_sub(1) {
+            Some(at) => self.inner.get_mut(at as usize).unwrap_or(&mut self.root),
+            None => &mut self.root,
         }
     }
 
-    /// Notes the step that a dry run does not run.
-    pub(super) fn note_unrun(&mut self, path: &Arc<str>) {
-        self.would_run.get_or_insert_with(|| path.clone());
+    /// Returns the selects around a branch, from the outside in, each with the number of its branch.
+    pub(super) fn within(&self, mut id: BranchId) -> Within {
+        let mut within = Vec::new();
+        while id != BranchId::ROOT {
+            let branch = self.get(id);
+            within.extend(branch.of.clone());
+            id = branch.parent;
+        }
+        within.reverse();
+        within.into()
     }
 
-    pub(super) fn note_anchored(&mut self, path: Arc<str>) {
-        self.anchored.push(path);
+    /// Adds the branches of a select below a branch: at most 255. Returns the first one.
+    pub(super) fn add_below(&mut self, parent: BranchId, count: u8, select: &Arc<str>) -> BranchId {
+        let first = BranchId(u32::try_from(self.inner.len() + 1).unwrap_or(u32::MAX));
+        // A parent always has a lower number, so every path to the root ends.
+        let parent = if parent.0 < first.0 { parent } else { BranchId::ROOT };
+        let branch = |number| Branch { parent, of: Some((select.clone(), number)), ..Branch::default() };
+        self.inner.extend((0..count).map(branch));
+        first
     }
 
-    /// Notes the end of the leg with a round.
-    pub(super) fn note_end(&mut self, at_checkpoint: bool, is_early: bool) {
-        self.at_checkpoint = at_checkpoint;
-        self.ended_early |= is_early;
+    pub(super) fn count(&self, id: BranchId, counter: Counter) -> u32 {
+        let branch = self.get(id);
+        match counter {
+            Counter::Running => branch.running,
+            Counter::Asking => branch.asking,
+            Counter::Interrupted => branch.interrupted,
+        }
     }
 
-    /// Notes that the leg ends although code could still wake the handler.
-    pub(super) fn note_early_end(&mut self) {
-        self.ended_early = true;
+    pub(super) fn add(&mut self, mut id: BranchId, counter: Counter, change: i32) {
+        loop {
+            let branch = self.get_mut(id);
+            let count = match counter {
+                Counter::Running => &mut branch.running,
+                Counter::Asking => &mut branch.asking,
+                Counter::Interrupted => &mut branch.interrupted,
+            };
+            *count = count.saturating_add_signed(change);
+            let stops = branch.is_out() && matches!(counter, Counter::Asking);
+            if id == BranchId::ROOT || stops {
+                return;
+            }
+            id = branch.parent;
+        }
+    }
+
+    pub(super) fn is_abandoned(&self, id: BranchId) -> bool {
+        self.any_around(id, |branch| branch.abandoned)
+    }
+
+    /// Returns `true` if nobody needs the answers to the questions of a branch.
+    pub(super) fn has_lost(&self, id: BranchId) -> bool {
+        self.any_around(id, Branch::is_out)
+    }
+
+    /// Returns `true` if this holds for the branch, or for one around it.
+    fn any_around(&self, mut id: BranchId, holds: impl Fn(&Branch) -> bool) -> bool {
+        while id != BranchId::ROOT {
+            let branch = self.get(id);
+            if holds(branch) {
+                return true;
+            }
+            id = branch.parent;
+        }
+        false
+    }
+
+    /// Another branch of the select has won: nothing in this one resolves.
+    pub(super) fn abandon(&mut self, id: BranchId) {
+        self.stop_asking(id);
+        self.get_mut(id).abandoned |= id != BranchId::ROOT;
+    }
+
+    /// Another branch of the select wins by the record.
+    pub(super) fn lose(&mut self, id: BranchId) {
+        self.stop_asking(id);
+        self.get_mut(id).lost |= id != BranchId::ROOT;
+    }
+
+    fn stop_asking(&mut self, id: BranchId) {
+        let branch = self.get(id);
+        if !branch.is_out() && id != BranchId::ROOT {
+            self.add(branch.parent, Counter::Asking, -branch.questions());
+        }
+    }
+
+    /// Lets the branches ask again whose select is not in the record any more.
+    pub(super) fn decide_again(&mut self, mut is_recorded: impl FnMut(&str) -> bool) {
+        for at in 0..self.inner.len() {
+            let branch = &mut self.inner[at];
+            if !branch.lost || branch.of.as_ref().is_some_and(|(select, _)| is_recorded(select)) {
+                continue;
+            }
+            branch.lost = false;
+            if !branch.abandoned {
+                let (parent, asking) = (branch.parent, branch.questions());
+                self.add(parent, Counter::Asking, asking);
+            }
+        }
     }
 }

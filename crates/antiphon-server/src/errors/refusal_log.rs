@@ -151,8 +151,8 @@ pub(crate) use log_refusal;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::Loudness::*;
+    use super::*;
 
     #[test]
     fn a_cause_is_a_warning_once_a_minute() {
