@@ -193,6 +193,7 @@ pub(super) struct Until<'a> {
     draining: watch::Receiver<bool>,
 }
 
+#[cfg_attr(not(feature = "http2"), allow(dead_code, reason = "the rest is for HTTP/2"))]
 impl<'a> Until<'a> {
     pub(super) fn new(place: &'a Place, write_timeout: Duration, draining: watch::Receiver<bool>) -> Self {
         Self { place, write_timeout, draining }
