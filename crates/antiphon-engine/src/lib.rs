@@ -53,7 +53,6 @@
 //! | [`Setup`], [`Delivery`], [`Purpose`], [`Limits`], [`StopReason`], [`Migration`], [`Collision`] | settings and errors of a leg |
 //! | [`StepKey`], [`IntoNumber`], [`EntryKind`], [`key`] | keys |
 
-mod answer;
 pub mod key;
 mod leg;
 mod limits;
@@ -62,13 +61,13 @@ mod step_waker;
 mod sync;
 mod wake_tracker;
 
-pub use answer::{InputResponse, check as check_answer, read_answer};
 pub use key::{IntoNumber, StepKey};
 pub use leg::{
     AnsweredAsk, AnsweredQuestion, AskPoll, BranchId, DeferredWork, Delivery, GraceReason, Leg, LegOutput,
     LogEvent, NextAction, Observations, PendingAsk, PollContext, Purpose, Question, Setup, SlotId, StepBegin,
     StepPoll,
 };
+pub use limits::{InputResponse, check as check_answer, read_answer};
 pub use limits::{Limits, StopReason};
 pub use record::{
     AskRecord, CANCELLED, Collision, EntryKind, Migration, Record, RecordError, StepFailure, StepOutcome,

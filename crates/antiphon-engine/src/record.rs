@@ -12,10 +12,10 @@ pub use codec::RecordError;
 pub(crate) use continued::Continuation;
 pub use migrate::{Collision, Migration};
 use std::sync::Arc;
-pub(crate) use stored::{Delivered, StepStart, Written, write};
+pub(crate) use stored::{Delivered, StepStart, Unwritten, Written, write};
 pub use stored::{StoredLeg, WriteAhead};
 
-use crate::answer::InputResponse;
+use crate::limits::InputResponse;
 use antiphon_seal::Digest;
 use antiphon_wire::AskSupport;
 

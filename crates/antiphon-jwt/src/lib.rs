@@ -26,19 +26,16 @@
 //!
 //! A token goes through `verify`: `compact` (its three parts), `keys` (those of its issuer, from a `key_set` that `fetch` gets),
 //! `algorithm` (its signature), `claims`. Only then a claim has an effect. `dpop` verifies the proof of a request with a bound token, whose
-//! key is the `jwk` of its header, and `replays` remembers it.
+//! key is the `jwk` of its header, and remembers it.
 
 mod dpop;
-mod issuer;
 mod verify;
 
 mod claims;
 mod key_set;
 mod keys;
-mod replays;
 
 pub use claims::{AccessToken, Audience};
 pub use dpop::{DpopError, DpopVerifier, ProvenRequest};
-pub use issuer::Issuer;
 pub use key_set::Algorithm;
-pub use verify::{TokenError, TrustedIssuers, is_jwt};
+pub use verify::{Issuer, TokenError, TrustedIssuers, is_jwt};

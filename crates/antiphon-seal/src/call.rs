@@ -2,8 +2,7 @@
 
 use crate::{
     error::Reason,
-    random::{self, EntropyError, Nonce},
-    secret::{CallId, CallSecret, Digest},
+    secret::{self, CallId, CallSecret, Digest, EntropyError, Nonce},
 };
 use minicbor::{Decoder, Encoder, data::Type, decode};
 use std::{
@@ -36,7 +35,7 @@ impl Call {
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn begin(now: SystemTime, deadline: Option<SystemTime>) -> Result<Self, EntropyError> {
         // One request to the system, of at most 32 bytes: Linux has as many after one block of its cipher.
-        let random = Zeroizing::new(random::bytes::<32>()?);
+        let random = Zeroizing::new(secret::random_bytes::<32>()?);
         let (mut id, mut secret, mut nonce) = ([0; 16], Zeroizing::new([0; 16]), [0; 12]);
         id.copy_from_slice(&random[..16]);
         secret.copy_from_slice(&random[16..]);

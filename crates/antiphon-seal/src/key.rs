@@ -8,8 +8,8 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::base64url;
-use crate::random::{self, EntropyError};
 use crate::secret::same;
+use crate::secret::{self, EntropyError};
 use crate::utc;
 
 /// The label under which a key is derived from a longer secret.
@@ -46,7 +46,7 @@ impl SecretKey {
     ///
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn random() -> Result<Self, EntropyError> {
-        random::bytes().map(Self::from_bytes)
+        secret::random_bytes().map(Self::from_bytes)
     }
 
     /// Returns the key with these bytes. They must be random: a password, or anything else that can be

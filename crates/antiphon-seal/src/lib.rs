@@ -6,7 +6,6 @@ mod binding;
 mod call;
 
 mod cipher;
-mod codec;
 mod key;
 mod key_file;
 mod receipt;
@@ -19,20 +18,14 @@ pub mod utc;
 
 mod base64url;
 mod error;
-mod random;
-
-#[cfg(test)]
-mod vectors;
 
 pub use binding::{Binding, CLOCK_SKEW};
 pub use call::{Call, Opened};
 pub use canonical::TextFault;
-pub use codec::{Codec, CodecError};
-pub use error::{OpenError, Reason, SealError};
+pub use error::{Codec, CodecError, OpenError, Reason, SealError};
 pub use key::{KeyError, KeyRing, SecretKey};
 pub use key_file::{KeyFile, KeyFileError};
 pub use principal::Principal;
-pub use random::EntropyError;
 pub use receipt::{ReceiptKeys, arguments_digest, entry_digest};
-pub use secret::{CallId, CallSecret, Digest};
+pub use secret::{CallId, CallSecret, Digest, EntropyError};
 pub use token::Sealer;

@@ -9,7 +9,7 @@ use crate::{
     cipher::{Purpose, RingCipher},
     error::{Reason, SealError},
     key::KeyRing,
-    random,
+    secret,
     token::{Seal, Sealer},
 };
 use minicbor::{Decoder, Encoder};
@@ -93,7 +93,7 @@ impl Sealer {
         }
         let text = match &self.seal {
             Seal::Ring(rings) => {
-                let nonce = random::bytes().map_err(SealError::Entropy)?;
+                let nonce = secret::random_bytes().map_err(SealError::Entropy)?;
                 rings.receipts.seal(nonce, write(body, RingCipher::ROOM))
             }
             Seal::Codec(codec) => {

@@ -1,15 +1,18 @@
-//! The id of a call for the log, and everything that is keyed by the call's secret.
+//! The id of a call for the log, everything that is keyed by the call's secret, and random bytes from the operating system: no other
+//! module of this crate reads them.
 
-use std::fmt;
-
+use crate::{
+    canonical::{TextFault, canonical},
+    principal::Principal,
+};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
-
-use crate::canonical::{TextFault, canonical};
-use crate::principal::Principal;
-use crate::random::{self, EntropyError};
 
 /// A call's public id: 16 random bytes, written as 32 hexadecimal digits.
 ///
@@ -25,7 +28,7 @@ impl CallId {
     ///
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn random() -> Result<Self, EntropyError> {
-        random::bytes().map(Self)
+        random_bytes().map(Self)
     }
 
     /// Returns the id with these bytes.
@@ -73,7 +76,7 @@ impl CallSecret {
     ///
     /// [`EntropyError`] if the system gives no random bytes.
     pub fn random() -> Result<Self, EntropyError> {
-        random::bytes().map(Self::from_bytes)
+        random_bytes().map(Self::from_bytes)
     }
 
     /// Returns the secret with these bytes: for test vectors, and for a call that comes back from a store.
@@ -226,6 +229,48 @@ fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     text.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
     text
+}
+
+/// An error from the operating system: it gave no random bytes.
+///
+/// Keys, call secrets and nonces have no second source: the operation that needed the bytes must fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntropyError(());
+
+impl fmt::Display for EntropyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the operating system gave no random bytes")
+    }
+}
+
+impl std::error::Error for EntropyError {}
+
+/// Returns fresh bytes from the system on every call. The bytes are not pooled: a snapshot of a virtual
+/// machine would clone the pool.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], EntropyError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|_| EntropyError(()))?;
+    Ok(bytes)
+}
+
+/// Twelve random bytes that may be taken once.
+///
+/// The first token of a call takes its nonce from the call's id, which is as random: one request to the system
+/// instead of two.
+pub(crate) struct Nonce {
+    bytes: [u8; 12],
+    taken: AtomicBool,
+}
+
+impl Nonce {
+    pub(crate) fn new(bytes: [u8; 12]) -> Self {
+        Self { bytes, taken: AtomicBool::new(false) }
+    }
+
+    /// Returns the bytes to the first caller, and `None` to every other one.
+    pub(crate) fn take(&self) -> Option<[u8; 12]> {
+        (!self.taken.swap(true, Ordering::Relaxed)).then_some(self.bytes)
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ mod offer;
 mod options;
 mod outbox;
 mod quota;
-mod read;
 mod receipt;
 mod reply;
 mod request;
@@ -53,21 +52,19 @@ pub use call::{
     Attempt, Branches, Checkpoint, Elicit, ElicitOutcome, ElicitUrl, ElicitUrlOutcome, InTransaction,
     InputResponse, IntoDone, IntoNumber, IntoTask, JoinAll, Migration, Retry, Roots, Sample, Scope, Spawned,
     Step, StepKey, UrlRef, UrlRefError, VerifiedUrlRef, Winner,
-    ask::{Ask, InputRequired, Reply},
-    by_hand::{ByHand, Unverified},
-    content::IntoContent,
+    ask::{Ask, ByHand, InputRequired, Reply, Unverified},
     ctx::{Answer, Ctx},
-    handler::{Handler, HandlerOutcome, IntoOutcome, Json, WithState, with_state},
+    handler::{Handler, HandlerOutcome, IntoContent, IntoOutcome, Json, WithState, with_state},
 };
 pub use define::{AnyResource, Changed, IntoPrompt, IntoResource, IntoTool, Service, State, With};
 pub use errors::{
     BuildError, Error, Result, ShowError,
     awaited::{AskError, StepError},
 };
-pub use extension::{Extension, ctx::ExtensionCtx};
+pub use extension::{Extension, ExtensionCtx};
 pub use feed::ListKind;
 pub use form::{Form, FormChoice, OneField};
-pub use identity::{Bearer, Caller, PeerAddress, caller_info::CallerInfo};
+pub use identity::{Bearer, Caller, PeerAddress, account::CallerInfo};
 pub use layer::{
     CallService,
     call::{Call, CallReply, Outcome, Refused},

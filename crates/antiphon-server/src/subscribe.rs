@@ -6,7 +6,7 @@
 use crate::{
     errors::refusal::Refusal,
     feed::{ListKind, resource_digest},
-    identity::{account::Account, caller_info::CallerInfo},
+    identity::account::{Account, CallerInfo},
     options::limits::Limits,
     quota::{Quota, QuotaExceeded, QuotaLimits, QuotaPermit},
 };

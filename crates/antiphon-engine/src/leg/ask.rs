@@ -8,8 +8,7 @@ use super::{
     slot::{AskPhase, AskSlot, Question, Slot, SlotId, SlotState},
 };
 use crate::{
-    answer::{UNREADABLE, check},
-    limits::StopReason,
+    limits::{StopReason, UNREADABLE, check},
     record::{AskRecord, Entry, EntryBody, EntryKind},
 };
 use antiphon_wire::InputRequests;

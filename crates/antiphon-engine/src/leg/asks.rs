@@ -1,13 +1,11 @@
 //! The questions of a call: their answers, those that are still open, and those that the handler has dropped.
 
 use super::{
-    inbox::Inbox,
-    replay::Replay,
+    replay::{Inbox, Replay},
     slot::{AskSlot, Question},
 };
 use crate::{
-    answer::{read_answer, too_long},
-    limits::StopReason,
+    limits::{StopReason, read_answer, too_long},
     record::{AskRecord, EntryBody, EntryKind, ReceivedAnswer},
 };
 use antiphon_seal::Digest;

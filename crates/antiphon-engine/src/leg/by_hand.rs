@@ -10,9 +10,8 @@ use super::{
     end::{LegOutput, check_leg_limit},
 };
 use crate::{
-    answer::{NO_ANSWER, asked_too_often, check, too_long, with_reason},
     key::check_key,
-    limits::{Limits, StopReason},
+    limits::{Limits, NO_ANSWER, StopReason, asked_too_often, check, too_long, with_reason},
     record::{AskRecord, CheckedAnswer, HandlerState, ReceivedAnswer, Record},
 };
 use antiphon_seal::Call;

@@ -2,13 +2,12 @@
 
 use crate::{
     CallSite,
-    answer::with_reason,
     leg::{
         Delivery, Leg, Observations, Purpose, Status,
         slot::{AskPhase, Slot, SlotId},
         slots::Counted,
     },
-    limits::{Limits, StopReason},
+    limits::{Limits, StopReason, with_reason},
     record::{AskRecord, EntryKind, Record},
 };
 use antiphon_seal::{Call, Digest};

@@ -17,16 +17,14 @@
 //! them, and up to the winner of a select before the select resolves.
 
 mod stored;
-mod unwritten;
 
 use super::slot::{SlotId, Wake};
 use crate::{
     CallSite,
-    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome},
+    record::{Continuation, Entry, EntryBody, EntryKind, StepOutcome, Unwritten},
 };
 use antiphon_seal::Digest;
 use std::{collections::HashMap, sync::Arc};
-use unwritten::Unwritten;
 
 /// The maximum number of entries that are searched without an index.
 const LINEAR_SEARCH_MAX: usize = 64;

@@ -2,8 +2,7 @@
 
 use crate::{
     CallSite,
-    answer::{NO_ANSWER, asked_too_often, with_reason},
-    limits::{Limits, StopReason},
+    limits::{Limits, NO_ANSWER, StopReason, asked_too_often, with_reason},
     record::{AskRecord, EntryKind},
     step_waker::StepWaker,
 };

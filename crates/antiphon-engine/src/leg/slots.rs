@@ -1,7 +1,7 @@
 //! The slots of all awaited futures of a leg. A slot is changed here only, and so each state is counted.
 
 use super::{
-    branches::{Branches, Counter},
+    poll::{Branches, Counter},
     slot::{
         AskPhase, BranchId, CheckpointPhase, Hold, RunningStep, SelectPhase, Slot, SlotId, SlotState,
         SlotWaker, StepPhase,

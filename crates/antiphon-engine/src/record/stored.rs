@@ -1,4 +1,5 @@
-//! The part of a leg's record that a store holds: what earlier runs of the same leg have delivered, begun and ended.
+//! The part of a leg's record that a store holds: what earlier runs of the same leg have delivered, begun and ended, and
+//! what this run delivers.
 //!
 //! The record of a call continues in the store. While a leg runs, the server appends the start and the end of each step, and the
 //! winner of each select. The value of a start or winner also holds everything that the handler has received since the value
@@ -326,5 +327,65 @@ impl WriteAhead {
     /// Returns a number for the name of the record: another one for each text that holds more.
     pub fn number(&self) -> String {
         format!("{}.{}", self.written.deliveries, self.written.notes)
+    }
+}
+
+/// The deliveries of a leg, as far as they go to its store.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    /// The deliveries that are not in the store, as indexes, in their order. Kept if the leg has a store.
+    deliveries: Option<Vec<usize>>,
+    /// The number of deliveries before these.
+    written: u32,
+    /// The number of deliveries that texts for the store hold.
+    submitted: u32,
+}
+
+impl Unwritten {
+    pub(crate) fn of(is_kept: bool, written: u32) -> Self {
+        Self { deliveries: is_kept.then(Vec::new), written, submitted: 0 }
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        self.deliveries.is_some()
+    }
+
+    pub(crate) fn push(&mut self, at: usize) {
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.push(at);
+        }
+    }
+
+    /// Returns the number of all deliveries.
+    fn all(&self) -> u32 {
+        self.written.saturating_add(u32::try_from(self.deliveries().len()).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn note_written(&mut self, deliveries: u32) {
+        let new = deliveries.saturating_sub(self.written);
+        if let Some(unwritten) = &mut self.deliveries {
+            unwritten.drain(..unwritten.len().min(new as usize));
+            self.written = self.written.max(deliveries);
+        }
+    }
+
+    pub(crate) fn deliveries(&self) -> &[usize] {
+        self.deliveries.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the number of deliveries that the store has.
+    pub(crate) fn written(&self) -> u32 {
+        self.written
+    }
+
+    /// Returns `true` if there are deliveries, and texts for the store hold them all.
+    pub(crate) fn is_submitted(&self) -> bool {
+        !self.deliveries().is_empty() && self.all() <= self.submitted
+    }
+
+    /// Notes that a text for the store holds all deliveries. Returns their number.
+    pub(crate) fn submit(&mut self) -> u32 {
+        self.submitted = self.all();
+        self.submitted
     }
 }

@@ -15,22 +15,16 @@
 
 pub(crate) mod ask;
 mod awaits;
-pub(crate) mod by_hand;
-pub(crate) mod content;
 pub(crate) mod ctx;
 pub(crate) mod drive;
 pub(crate) mod emit;
 pub(crate) mod exchange;
 pub(crate) mod handler;
-pub(crate) mod in_flight;
 pub(crate) mod in_session;
-mod lazy_leg;
 pub(crate) mod leg;
 pub(crate) mod leg_end;
 pub(crate) mod leg_runtime;
 pub(crate) mod replay_check;
-pub(crate) mod setup;
-pub(crate) mod store_order;
 
 pub(crate) use antiphon_engine::read_answer;
 pub use antiphon_engine::{InputResponse, IntoNumber, Migration, StepKey};

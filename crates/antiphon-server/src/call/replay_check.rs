@@ -4,11 +4,10 @@
 use crate::{
     call::{
         DriveResult,
-        ctx::Ctx,
+        ctx::{Ctx, leg_context, setup},
         handler::FinalOutcome,
-        lazy_leg::LazyLeg,
         leg_end::HandlerFuture,
-        setup::{leg_context, setup},
+        leg_runtime::LazyLeg,
     },
     request::admit::Admitted,
     runtime::{

@@ -6,7 +6,6 @@
 
 mod arguments;
 mod changed;
-mod completer;
 mod functions;
 mod list;
 
@@ -34,8 +33,9 @@ use std::{
 pub(crate) mod expanded {
     pub use super::{
         AnyResource, DefinePrompt, DefineResource, DefineTool, Offered, Service, States,
-        arguments::{Spec, argument, flat, list_variable, query_variable, text, variable},
-        completer::{completer, completions},
+        arguments::{
+            Spec, argument, completer, completions, flat, list_variable, query_variable, text, variable,
+        },
         functions::{
             Outcome, PromptFuture, ResourceFuture, ToolFuture, boxed, outcome, prompt, resource, run,
             run_resolved, tagged, template, tool,

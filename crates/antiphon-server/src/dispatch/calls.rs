@@ -10,8 +10,7 @@ use crate::{
     dispatch::{
         find::{FoundResource, Lookup, check_hidden_params},
         observe,
-        reply::{CallReply, UnsentReply, result_of},
-        tasks::write_created,
+        reply::{CallReply, UnsentReply, result_of, write_created},
     },
     errors::{Error, refusal::Refusal},
     in_place::{boxed, rare},

@@ -2,10 +2,10 @@
 //! time.
 
 use crate::{
-    call::in_flight::ConcurrencyPermit,
+    call::leg::ConcurrencyPermit,
     errors::{BuildError, Error, refusal::Refusal, refusal_log::log_refusal},
     feed::ListKind,
-    identity::{Caller, caller_info::CallerInfo},
+    identity::{Caller, account::CallerInfo},
     in_place::rare,
     offer::{
         given::{AnyOffers, FindFuture, GivenItem, GivenOffers, entry_of},
@@ -14,7 +14,10 @@ use crate::{
         prompt::Prompt,
         resource::{Resource, ResourceTemplate, most_literal},
     },
-    request::{carrier, param_headers::check_params, receive::Request},
+    request::{
+        carrier,
+        receive::{Request, check_params},
+    },
     runtime::{CAUSE, Runtime},
 };
 use antiphon_wire::{escaped, header::params::ParamHeaders};

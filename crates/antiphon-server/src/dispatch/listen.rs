@@ -3,7 +3,7 @@
 use crate::{
     errors::refusal::Refusal,
     feed::ListKind,
-    identity::{Caller, caller_info::CallerInfo},
+    identity::{Caller, account::CallerInfo},
     offer::{Profile, offers::Offers},
     options::limits::Limits,
     outbox::{MessageKind, Outbox},

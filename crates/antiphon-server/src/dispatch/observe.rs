@@ -9,7 +9,7 @@ use crate::{
     metrics::CallOutcome,
     offer::offers::Offers,
     reply::HasMeta,
-    request::{admit::Admitted, carrier, peek::trace_of, receive::Request},
+    request::{admit::Admitted, carrier, observe::trace_of, receive::Request},
     runtime::Runtime,
     trace::{TraceContext, otel},
 };

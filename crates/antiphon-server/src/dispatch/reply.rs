@@ -1,15 +1,17 @@
-//! The reply of a call: written, and committed first if its leg was claimed.
+//! The reply of a call: written, and committed first if its leg was claimed; and the writing of every other result.
 
 use crate::{
     at_most_once::{ClaimedLeg, StoredReply},
-    dispatch::{encode::encode, tasks::write_created},
     errors::refusal::{Refusal, StepsKept},
     reply::{HasMeta, WithServerInfo},
-    request::receive::Request,
+    request::{carrier::TaskForm, receive::Request},
     runtime::Runtime,
     session::{InSession, SessionResult},
 };
-use antiphon_wire::{CreateTaskResult, InputRequiredResult};
+use antiphon_wire::{
+    Complete, CreateTaskResult, InputRequiredResult, LegacyCreateTaskResult, escaped,
+    write_result as write_response,
+};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -136,6 +138,66 @@ pub(crate) fn write_result<T: HasMeta + Serialize + SessionResult>(
         Some(members) => {
             server.server_info.join(members);
             encode(request, &result)
+        }
+    }
+}
+
+/// Writes the response with this result.
+pub(crate) fn encode(request: &Request<'_>, result: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    write_response(&request.id, result).map_err(|fault| {
+        tracing::error!(method = %escaped(&request.method), fault = %escaped(&fault), "a result cannot be written as JSON");
+        Refusal::Internal
+    })
+}
+
+/// Writes a result in the form of the request's version.
+pub(super) fn write(
+    request: &Request<'_>,
+    result: &(impl Serialize + SessionResult),
+) -> Result<Vec<u8>, Refusal> {
+    match &request.session {
+        None => encode(request, result),
+        Some(session) => encode(request, &InSession { version: session.version(), result }),
+    }
+}
+
+/// Writes the result of a call that has become a task.
+pub(super) fn write_created(
+    server: &Runtime,
+    request: &Request<'_>,
+    created: CreateTaskResult,
+) -> Result<Vec<u8>, Refusal> {
+    match TaskForm::of(server, request) {
+        // > Receivers that accept a task-augmented request **MUST** return a `CreateTaskResult` as the response.
+        Some(TaskForm::Session | TaskForm::Draft) => {
+            write_of_task(server, request, &LegacyCreateTaskResult::new(created.task))
+        }
+        Some(TaskForm::Extension) | None => {
+            encode(request, &WithServerInfo { result: &created, server_info: &server.server_info.raw })
+        }
+    }
+}
+
+/// A result of the draft: as that of an earlier revision, with the members that every result of 2026-07-28 has.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DraftResult<'a, T> {
+    result_type: Complete,
+    #[serde(flatten)]
+    result: &'a T,
+}
+
+/// Writes a result about a task in the form of the request: a session has no members of 2026-07-28.
+pub(super) fn write_of_task(
+    server: &Runtime,
+    request: &Request<'_>,
+    result: &impl Serialize,
+) -> Result<Vec<u8>, Refusal> {
+    match &request.session {
+        Some(_) => encode(request, result),
+        None => {
+            let result = &DraftResult { result_type: Complete, result };
+            encode(request, &WithServerInfo { result, server_info: &server.server_info.raw })
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The errors of handlers, of a request, and of a server that cannot be built.
 
 pub(crate) mod awaited;
-mod label;
 pub(crate) mod refusal;
 pub(crate) mod refusal_log;
 

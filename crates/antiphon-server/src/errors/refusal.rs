@@ -2,7 +2,8 @@
 
 use antiphon_store::{StoreError, StoreFuture, Written};
 use antiphon_wire::{AskSupport, ErrorCode, ErrorObject, TASKS_EXTENSION, escaped};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 use std::{borrow::Cow, time::Duration};
 
 /// The reason for which a request is refused. The code depends on whose fault it is; the text contains only what the
@@ -381,4 +382,12 @@ pub(crate) fn refused(error: &StoreError) -> Refusal {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     tracing::error!(error = %escaped(error), cause = %escaped(&cause), "the store of calls failed: the request is refused");
     Refusal::Store
+}
+
+/// Reads an object into a struct. An array is refused: serde would read it into the struct by position.
+pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a RawValue, what: &str) -> Result<T, ErrorObject> {
+    if !text.get().starts_with('{') {
+        return Err(ErrorObject::invalid_params(format!("{what} must be an object")));
+    }
+    serde_json::from_str(text.get()).map_err(|fault| ErrorObject::invalid_params(format!("{what}: {fault}")))
 }

@@ -1,14 +1,21 @@
-//! The accounts of callers, into which quotas are divided, and their scopes: the rights that a token has to hold.
+//! The accounts of callers, into which quotas are divided, their scopes: the rights that a token has to hold, and what the rules of
+//! offers see of them.
 
 use crate::{
     errors::{
         refusal::Refusal,
         refusal_log::{Loudness, log_refusal},
     },
-    identity::{Caller, PeerAddress},
+    identity::{Bearer, Caller, PeerAddress},
 };
 use antiphon_seal::Principal;
-use std::hash::{BuildHasher as _, RandomState};
+use antiphon_wire::Implementation;
+use http::Extensions;
+use serde_json::value::RawValue;
+use std::{
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+};
 
 /// The part of a quota in which the use of one caller is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +64,7 @@ impl Accounts {
 impl Caller<'_> {
     /// Returns true if [`require_scopes`] would accept the caller.
     pub(crate) fn has_scopes(&self, needed: &[String]) -> bool {
-        let has = |bearer: &crate::identity::Bearer| needed.iter().all(|scope| bearer.has_scope(scope));
+        let has = |bearer: &Bearer| needed.iter().all(|scope| bearer.has_scope(scope));
         needed.is_empty() || !self.is_remote() || self.bearer().is_some_and(has)
     }
 }
@@ -100,6 +107,100 @@ pub(crate) fn require_scopes(
 /// `scope-token = 1*( %x21 / %x23-5B / %x5D-7E )` (RFC 6749, 3.3)
 pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+}
+
+/// The maximum length of a client's name and version together, in bytes: a subscription keeps them.
+pub(crate) const CLIENT: usize = 512;
+
+/// The caller of a request, as the rules of [`Tool::visible_if`](crate::Tool::visible_if) and
+/// [`Tool::listed_as`](crate::Tool::listed_as) see it.
+///
+/// It has no headers. A value that is made from headers comes from a tower layer in front of the endpoint, or from
+/// [`request_context`](crate::ServerBuilder::request_context), as an [`extension`](Self::extension).
+#[derive(Clone)]
+pub struct CallerInfo {
+    principal: Option<Principal>,
+    extensions: Extensions,
+    peer: Option<PeerAddress>,
+    is_remote: bool,
+    version: String,
+    client: Option<Implementation>,
+}
+
+impl CallerInfo {
+    /// Returns the caller whom the server has identified as this principal. `client` is `clientInfo` as JSON text.
+    pub(crate) fn new(
+        principal: Option<Principal>,
+        caller: &Caller<'_>,
+        version: &str,
+        client: Option<&RawValue>,
+    ) -> Self {
+        let client = client.and_then(|text| serde_json::from_str::<Implementation>(text.get()).ok());
+        let client = client.filter(|client| client.name.len() + client.version.len() <= CLIENT);
+        Self {
+            principal,
+            extensions: caller.extensions.cloned().unwrap_or_default(),
+            peer: caller.peer_address(),
+            is_remote: caller.is_remote(),
+            version: version.to_owned(),
+            client: client.map(|client| Implementation::new(client.name, client.version)),
+        }
+    }
+
+    /// Returns the same caller with the values that layers have added until now.
+    pub(crate) fn with_extensions(&self, extensions: &Extensions) -> Self {
+        Self { extensions: extensions.clone(), ..self.clone() }
+    }
+
+    /// Returns the authenticated caller; `None` without authentication.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// Returns the verified access token, if there is one.
+    pub fn bearer(&self) -> Option<&Bearer> {
+        self.extensions.get()
+    }
+
+    /// Returns whether [`scopes`](crate::Tool::scopes) with this scope would accept the caller: the token has it, or the caller is the
+    /// owner of the process, as on stdio, to whom scopes do not apply.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        !self.is_remote || self.bearer().is_some_and(|bearer| bearer.has_scope(scope))
+    }
+
+    /// Returns true if the caller is on the other side of a network: [`Caller::is_remote`].
+    pub fn is_remote(&self) -> bool {
+        self.is_remote
+    }
+
+    /// Returns the address of the peer, as far as it is known.
+    pub fn peer_address(&self) -> Option<PeerAddress> {
+        self.peer
+    }
+
+    /// Returns a value of this type that a tower layer in front of the endpoint, a [layer](crate::ServerBuilder::layer) of the server or
+    /// [`request_context`](crate::ServerBuilder::request_context) has added.
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.extensions.get()
+    }
+
+    /// Returns the protocol version of the request: that of its session, if it has one.
+    pub fn protocol_version(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns the name and version with which the client describes itself; `None` without, and if they have more than 512 bytes. Untrusted:
+    /// any client may use any name.
+    pub fn client(&self) -> Option<&Implementation> {
+        self.client.as_ref()
+    }
+}
+
+impl fmt::Debug for CallerInfo {
+    /// Omits the extensions: they hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallerInfo").field("is_remote", &self.is_remote).finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +256,7 @@ mod tests {
             assert!(matches!(refused, Err(Refusal::Scope { .. })), "{refused:?}");
         }
         let mut extensions = Extensions::new();
-        extensions.insert(crate::identity::Bearer::new(Principal::user("anna")).with_scopes(&needed));
+        extensions.insert(Bearer::new(Principal::user("anna")).with_scopes(&needed));
         assert!(Caller::remote(&extensions).has_scopes(&needed));
         let owner = Caller::default();
         assert!(!owner.is_remote() && owner.has_scopes(&needed));

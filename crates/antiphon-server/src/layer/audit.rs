@@ -1,17 +1,17 @@
 //! An audit log: one line of JSON for each request, chained by hashes.
 
 use super::{
-    hash_chain::{HashChain, hash_of},
-    limits::uses_an_offer,
-};
-use crate::layer::{
     CallService,
     call::{Call, Refused},
+    limits::uses_an_offer,
 };
+use crate::receipt::hex;
 use antiphon_wire::escaped;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use std::{
-    io,
+    fmt,
+    io::{self, Write},
     sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -53,12 +53,12 @@ const WAITING: usize = 1024;
 
 impl AuditLog {
     /// Returns a layer that writes to this output, such as a file that is opened for appending.
-    pub fn new(output: impl io::Write + Send + 'static) -> Self {
+    pub fn new(output: impl Write + Send + 'static) -> Self {
         Self::after(output, 0, "")
     }
 
     /// Returns a layer that continues a log whose last line has this number and this hash.
-    pub fn after(output: impl io::Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
+    pub fn after(output: impl Write + Send + 'static, number: u64, hash: impl Into<String>) -> Self {
         let chain = Arc::new(Mutex::new(HashChain::after(output, number, hash.into())));
         Self { chain, places: Arc::new(Semaphore::new(WAITING)) }
     }
@@ -143,4 +143,50 @@ fn line(call: &Call) -> Value {
         "arguments": call.arguments().map(|text| hash_of(text.get())),
         "answers": answers,
     })
+}
+
+/// Lines of JSON, each with its number, the hash of the one before it, and its own.
+struct HashChain {
+    output: Box<dyn Write + Send>,
+    number: u64,
+    previous: String,
+    /// True if a part of a line may be the end of the log.
+    is_torn: bool,
+}
+
+impl HashChain {
+    /// Returns the log behind a line with this number and this hash.
+    pub(super) fn after(output: impl Write + Send + 'static, number: u64, hash: String) -> Self {
+        Self { output: Box::new(output), number, previous: hash, is_torn: false }
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    /// Writes a line.
+    pub(super) fn write(&mut self, mut line: Value) -> io::Result<()> {
+        line["number"] = json!(self.number + 1);
+        line["previous"] = json!(self.previous);
+        let hash = hash_of(&line.to_string());
+        line["hash"] = json!(hash);
+        // What is left of a line that could not be written stands alone.
+        let begin = if self.is_torn { "\n" } else { "" };
+        self.is_torn = true;
+        self.output.write_all(format!("{begin}{line}\n").as_bytes())?;
+        // The line is there, whatever becomes of the flush: the next one follows it.
+        (self.number, self.previous, self.is_torn) = (self.number + 1, hash, false);
+        self.output.flush()
+    }
+}
+
+/// Returns the SHA-256 of a text, in hexadecimal digits.
+fn hash_of(text: &str) -> String {
+    hex(&Sha256::digest(text))
+}
+
+impl fmt::Debug for HashChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashChain").field("number", &self.number).finish_non_exhaustive()
+    }
 }

@@ -1,4 +1,5 @@
-//! Layers around every request: what they see, how a request passes through them, and those that the crate has.
+//! Layers around every request: what they see, how a request and the notifications to a client pass through them, and those that the
+//! crate has.
 //!
 //! A layer is a tower layer, whose services own their requests; the handler borrows the message. So the innermost service sends the
 //! call back to the future of the request, which runs the server beside the layers, in the same task.
@@ -7,26 +8,31 @@
 pub(crate) mod audit;
 pub(crate) mod call;
 #[cfg(feature = "layers")]
-mod hash_chain;
-#[cfg(feature = "layers")]
 pub(crate) mod limits;
-pub(crate) mod notify;
 pub(crate) mod visibility;
 
-use crate::errors::refusal::Refusal;
-use antiphon_wire::escaped;
-use call::{Call, CallReply, Refused, Run, ToServer};
-use futures_util::future::BoxFuture;
+use crate::{
+    errors::refusal::Refusal,
+    identity::{Caller, PeerAddress},
+    subscribe::NotificationFilter,
+};
+use antiphon_seal::Principal;
+use antiphon_wire::{Meta, escaped};
+use call::{Call, CallReply, Outcome, Refused, Run, ToServer};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use http::Extensions;
 use std::{
     error::Error as StdError,
     fmt,
     future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
 use tokio::sync::{mpsc, oneshot};
 use tower_service::Service;
+use visibility::OfferVisibility;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -201,6 +207,68 @@ impl Layers {
                 () = reply.closed() => {}
                 // A layer that has dropped the receiver wants no reply.
                 done = &mut served => drop(reply.send(done)),
+            }
+        }
+    }
+}
+
+/// The layers between a server and one subscriber: of a subscription, or of a session.
+struct NotificationLayers {
+    layers: Arc<Layers>,
+    principal: Option<Principal>,
+    version: String,
+    peer: Option<PeerAddress>,
+    extensions: Extensions,
+}
+
+/// Returns the filter of the notifications to this caller: each passes the layers.
+pub(crate) fn filter(
+    layers: &Arc<Layers>,
+    caller: &Caller<'_>,
+    principal: Option<Principal>,
+    version: &str,
+) -> NotificationFilter {
+    let layers = Arc::new(NotificationLayers {
+        layers: Arc::clone(layers),
+        principal,
+        version: version.to_owned(),
+        peer: caller.peer_address(),
+        extensions: caller.extensions.cloned().unwrap_or_default(),
+    });
+    NotificationFilter::new(move |method, target| {
+        let (layers, method, target) = (Arc::clone(&layers), method.to_owned(), target.map(str::to_owned));
+        Box::pin(async move { layers.permit(method, target).await })
+    })
+}
+
+impl NotificationLayers {
+    /// Returns whether the layers pass this notification on. A layer that refuses it, or answers in its place, keeps it back.
+    async fn permit(&self, method: String, target: Option<String>) -> bool {
+        let call = |server| Call {
+            method: method.clone(),
+            target,
+            arguments: None,
+            answers: Vec::new(),
+            version: self.version.clone(),
+            meta: Meta::default(),
+            meta_changed: false,
+            principal: self.principal.clone(),
+            call: None,
+            leg: 1,
+            is_of_task: false,
+            peer: self.peer,
+            head: None,
+            extensions: self.extensions.clone(),
+            visibility: OfferVisibility::Shown,
+            server,
+        };
+        let run = self.layers.run(call, |_| async { Ok(CallReply::notified()) });
+        // The code of layers may panic; its future is dropped then.
+        match AssertUnwindSafe(run).catch_unwind().await {
+            Ok(reply) => reply.is_ok_and(|reply| reply.outcome() == Outcome::Notified),
+            Err(_panic) => {
+                tracing::error!(method = %escaped(&method), "a layer panicked: a notification is not sent");
+                false
             }
         }
     }

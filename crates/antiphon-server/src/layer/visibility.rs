@@ -1,11 +1,11 @@
 //! The visibility of the offer that a call names, for the layers that answer or refuse by this name.
 
 use crate::{
-    identity::{Caller, caller_info::CallerInfo},
+    identity::{Caller, account::CallerInfo},
     offer::{
+        VisibilityRule,
         list::{List, ListItem},
         offers::Offers,
-        per_caller::VisibilityRule,
     },
     request::{carrier, receive::Request},
 };

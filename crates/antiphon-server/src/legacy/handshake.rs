@@ -1,11 +1,10 @@
 //! `initialize`: the handshake that opens a session.
 
 use crate::{
-    errors::refusal::Refusal,
-    identity::{Caller, caller_info::CallerInfo},
+    errors::refusal::{Refusal, read_object},
+    identity::{Caller, account::CallerInfo},
     options::limits::CLIENT_INFO,
     quota::{Exceeded, QuotaPermit},
-    read::read_object,
     reply::ReplyMessage,
     server::Server,
     session::{Session, Shared, State},

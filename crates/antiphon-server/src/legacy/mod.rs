@@ -19,10 +19,9 @@ mod handshake;
 mod notifications;
 
 use crate::{
-    errors::refusal::Refusal,
+    errors::refusal::{Refusal, read_object},
     identity::Caller,
     layer::call::Served,
-    read::read_object,
     reply::ReplyMessage,
     request::receive::{Request, params_or_empty},
     server::Server,

@@ -2,7 +2,7 @@
 
 use crate::{
     dispatch::listen::notification_of,
-    identity::{Caller, caller_info::CallerInfo},
+    identity::{Caller, account::CallerInfo},
     outbox::{MessageKind, Outbox},
     reply::ReplyMessage,
     server::Server,

@@ -1,9 +1,6 @@
 //! A snapshot of the metrics, and its text for Prometheus.
 
-use super::{
-    ANSWERS, ERRORS, KINDS, METHODS, Meters, OPERATIONS, OUTCOMES, STEPS,
-    histogram::{Counter, Histogram},
-};
+use super::{ANSWERS, Counter, ERRORS, Histogram, KINDS, METHODS, Meters, OPERATIONS, OUTCOMES, STEPS};
 use crate::{errors::refusal::Refusal, task_registry::TaskMetrics};
 use std::fmt::{self, Write as _};
 

@@ -3,13 +3,12 @@
 use crate::{
     errors::{BuildError, Error},
     feed::ListKind,
-    identity::caller_info::CallerInfo,
+    identity::account::CallerInfo,
     offer::{
         list::{Entry, ListItem},
         prompt::Prompt,
         resource::{Resource, ResourceTemplate},
-        tool::Tool,
-        tool_checks::KnownChecks,
+        tool::{KnownChecks, Tool},
     },
 };
 use futures_util::future::BoxFuture;

@@ -6,9 +6,8 @@
 use crate::{
     errors::BuildError,
     feed::ListKind,
-    identity::account::is_scope,
-    identity::caller_info::CallerInfo,
-    offer::{Profile, per_caller::PerCaller, raw},
+    identity::account::{CallerInfo, is_scope},
+    offer::{PerCaller, Profile, raw},
     options::Settings,
     session::SessionResult,
 };

@@ -4,17 +4,15 @@
 use crate::{
     errors::BuildError,
     feed::ListKind,
-    identity::caller_info::CallerInfo,
+    identity::account::CallerInfo,
     offer::{
-        Profile,
+        PerCaller, Profile,
         given::{AnyOffers, FindFuture, GivenItem, GivenOffers},
         list::{List, ListItem},
-        per_caller::PerCaller,
         prompt::Prompt,
         raw,
         resource::{Resource, ResourceTemplate, most_literal},
-        tool::Tool,
-        tool_checks::{KnownChecks, ToolChecks},
+        tool::{KnownChecks, Tool, ToolChecks},
     },
     options::{Level, Settings, TaskMode},
 };

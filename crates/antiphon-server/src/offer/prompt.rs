@@ -11,9 +11,10 @@ use crate::{
     feed::ListKind,
     in_place::boxed,
     offer::{
+        PerCaller,
         completion::{Completers, Completing, IntoCompletions, first_duplicate},
         list::ListItem,
-        per_caller::{PerCaller, per_caller_setters},
+        per_caller_setters,
     },
     options::{self, Settings},
 };

@@ -19,7 +19,7 @@ use crate::{
         spill::{self, Spilled},
     },
     runtime::Runtime,
-    trace::{TraceContext, sealed},
+    trace::{self, TraceContext},
 };
 use antiphon_engine::{AskRecord, Record, StopReason};
 use antiphon_seal::{Binding, Call, CallId, OpenError, Principal, Reason, SealError};
@@ -146,7 +146,7 @@ fn open(
         refuse(error.reason().as_str(), error.call_id())
     })?;
     let (late, accepted_until, id) = (opened.expired, opened.accepted_until, opened.call.id());
-    let (trace, micros, payload) = sealed::split(&opened.payload);
+    let (trace, micros, payload) = trace::split(&opened.payload);
     let left = UNIX_EPOCH + Duration::from_secs(opened.issued_at) + micros;
     let (record, spilled) = match Spilled::decode(payload) {
         Some(spilled) => (None, Some(SpilledRecord { spilled, call: id, tool_version: opened.tool_version })),
@@ -396,7 +396,7 @@ impl<'a> Admitted<'a> {
         }
         let trace = self.opened.as_mut().and_then(|opened| opened.trace.take());
         if let Some(trace) = trace.or_else(|| observe::trace_to_seal(self.leg.request)) {
-            bytes = sealed::join(&trace, now, &bytes);
+            bytes = trace::join(&trace, now, &bytes);
         }
         let (sealer, binding) = (server.sealing.sealer(), self.binding());
         let sealed = match stays_here {

@@ -398,8 +398,8 @@ pub(crate) fn ttl(server: &Runtime, request: &Request<'_>) -> Result<Option<Dura
     let at_most = server.tasks.as_ref().and_then(|tasks| tasks.options.ttl);
     let wish = request.params.task.filter(|_| TaskForm::wished(server, request).is_some());
     let Some(wish) = wish else { return Ok(at_most) };
-    let wish: TaskMetadata =
-        crate::read::read_object(wish, "params.task").map_err(|fault| Refusal::params(fault.message))?;
+    let wish: TaskMetadata = crate::errors::refusal::read_object(wish, "params.task")
+        .map_err(|fault| Refusal::params(fault.message))?;
     let Some(wish) = wish.ttl else { return Ok(at_most) };
     let wish = Duration::from_millis(wish).max(SHORTEST);
     Ok(Some(at_most.map_or(wish, |at_most| wish.min(at_most))))

@@ -2,9 +2,7 @@
 
 pub(crate) mod admit;
 pub(crate) mod carrier;
-mod observe;
-pub(crate) mod param_headers;
-pub(crate) mod peek;
+pub(crate) mod observe;
 pub(crate) mod receive;
 mod spill;
 

@@ -1,13 +1,19 @@
-//! The counts and events of a round, the time until its answers, and the trace of its call.
+//! The counts and events of a round, the time until its answers, and the trace of its call; also a look at the state of a request
+//! before it is admitted, which decides nothing.
 
 use crate::{
     request::receive::Request,
     runtime::Runtime,
-    trace::{TraceContext, otel},
+    trace::{TraceContext, otel, split},
 };
-use antiphon_seal::Call;
-use antiphon_wire::{InputRequests, escaped};
-use std::{ops::Range, time::SystemTime};
+use antiphon_seal::{Binding, Call, CallId, Opened, Principal};
+use antiphon_wire::{InputRequests, StringMember, escaped};
+use serde_json::value::RawValue;
+use std::{
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::SystemTime,
+};
 use tracing::{Level, Span, enabled};
 
 /// Counts and logs a round that leaves.
@@ -64,4 +70,34 @@ pub(super) fn join(of_call: Option<&TraceContext>, call: &Call) {
 /// nobody traces.
 pub(super) fn trace_to_seal(request: &Request<'_>) -> Option<TraceContext> {
     enabled!(Level::INFO).then(|| TraceContext::of(request.params.meta).or_else(otel::current))?
+}
+
+/// Returns the call and the leg of the state that comes with a request, for a layer; `None` without a state, or with one that is
+/// not of this request.
+pub(crate) fn call_of(
+    server: &Runtime,
+    request: &Request<'_>,
+    principal: Option<&Principal>,
+) -> Option<(CallId, u16)> {
+    let call = open(server, request, principal)?.call.next_leg()?;
+    Some((call.id(), call.leg()))
+}
+
+/// Returns the trace in the state that comes with a request.
+pub(crate) fn trace_of(
+    server: &Runtime,
+    request: &Request<'_>,
+    principal: Option<&Principal>,
+) -> Option<TraceContext> {
+    split(&open(server, request, principal)?.payload).0
+}
+
+fn open(server: &Runtime, request: &Request<'_>, principal: Option<&Principal>) -> Option<Opened> {
+    let token: &str = serde_json::from_str(request.params.request_state?.get()).ok()?;
+    let target = request.target().and_then(StringMember::text)?;
+    let arguments = request.params.arguments.map(RawValue::get);
+    let binding = Binding { method: &request.method, target, arguments, principal, tool_version: 0 };
+    let open = || server.sealing.sealer().open_unlimited(token, &binding, true, server.clock.now());
+    // The author's codec: its panic is a refusal when the request is admitted.
+    catch_unwind(AssertUnwindSafe(open)).ok()?.ok()
 }

@@ -1,6 +1,6 @@
 //! Descriptions of resolvers at compile time, and the errors that are found there.
 
-use crate::resolve::round::Resolves;
+use crate::resolve::Resolves;
 
 /// One resolver, with the resolvers whose values it takes.
 #[derive(Debug)]

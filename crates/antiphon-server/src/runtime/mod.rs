@@ -12,9 +12,8 @@ use crate::{
     },
     feed::Feed,
     identity::{
-        Caller, Identity,
+        Caller, Identity, KeptValues,
         account::{Accounts, require_scopes},
-        kept::KeptValues,
     },
     metrics::Meters,
     options::{

@@ -4,7 +4,7 @@ use crate::{
     apps,
     define::{Offer, Offered, States},
     errors::{BuildError, refusal_log::RefusalLog},
-    extension::{Extension, registry::Extensions},
+    extension::{Extension, Extensions},
     feed::Feed,
     identity::account::Accounts,
     metrics::Meters,

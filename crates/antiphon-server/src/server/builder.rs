@@ -4,7 +4,7 @@ use crate::{
     define::{IntoPrompt, IntoResource, IntoTool, Offer, Offered, Service, States},
     errors::BuildError,
     extension::Extension,
-    identity::{Caller, Identity, kept::KeptValues},
+    identity::{Caller, Identity, KeptValues},
     layer::LayerSettings,
     offer::{
         CacheHint,

@@ -1,17 +1,16 @@
 //! The passage of a request through the layers of its server, and the settings of layers.
 
 use crate::{
-    dispatch::{encode::encode, reply::write_result},
+    dispatch::reply::{encode, write_result},
     errors::refusal::Refusal,
     identity::Caller,
     layer::{
-        Layers,
+        self, Layers,
         call::{Call, CallReply, EarlyResult, Refused, Served, Written},
-        notify,
         visibility::OfferVisibility,
     },
     offer::offers::Offers,
-    request::{carrier, peek::call_of, receive::Request},
+    request::{carrier, observe::call_of, receive::Request},
     runtime::Runtime,
     server::{Server, builder::ServerBuilder},
     subscribe::NotificationFilter,
@@ -97,7 +96,7 @@ impl Server {
     pub(crate) fn notification_filter(&self, caller: &Caller<'_>, version: &str) -> NotificationFilter {
         let Some(layers) = &self.0.layers else { return NotificationFilter::default() };
         let principal = self.0.runtime.identity.of(caller).ok().flatten();
-        notify::filter(layers, caller, principal, version)
+        layer::filter(layers, caller, principal, version)
     }
 }
 

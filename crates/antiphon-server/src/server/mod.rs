@@ -2,11 +2,9 @@
 
 pub(crate) mod build;
 pub(crate) mod builder;
-mod changes;
 pub(crate) mod key_file;
 pub(crate) mod layered;
 pub(crate) mod message_service;
-mod prefix;
 pub(crate) mod registration;
 pub(crate) mod service;
 
@@ -15,7 +13,7 @@ use crate::{
     define::States,
     dispatch::{listen, observe, reply::result_of, route},
     errors::refusal::Refusal,
-    extension::ctx::ExtensionCtx,
+    extension::ExtensionCtx,
     identity::Caller,
     in_place::rare,
     layer::{Layers, call::Served},

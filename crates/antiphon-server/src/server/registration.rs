@@ -1,11 +1,12 @@
-//! Registration: changes of the offers while the server runs.
+//! Registration: changes of the offers while the server runs, here and in other instances, and offers of another service, with a prefix
+//! before their names.
 
 use crate::{
     apps,
-    define::{IntoPrompt, IntoResource, IntoTool},
+    define::{IntoPrompt, IntoResource, IntoTool, Service},
     errors::BuildError,
     feed::{Change, ListKind},
-    identity::caller_info::CallerInfo,
+    identity::account::CallerInfo,
     offer::{
         Profile,
         list::{Entry, List},
@@ -14,11 +15,11 @@ use crate::{
         resource::{Resource, ResourceTemplate},
     },
     options::TaskMode,
-    server::Server,
+    server::{OwnServer, Server, builder::ServerBuilder},
 };
 use antiphon_wire::escaped;
 use arc_swap::Guard;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The offers may change, if [`list_changed`](crate::ServerBuilder::list_changed) was declared: an addition goes to the
 /// end of its list, and any item may be removed. Requests that already run keep the offers with which they began. Later
@@ -115,7 +116,7 @@ impl Server {
     }
 
     /// Notifies the subscriptions of this process.
-    pub(super) fn notify_of_resource(&self, uri: &str) {
+    fn notify_of_resource(&self, uri: &str) {
         let offers = self.current_offers();
         let seen_by = |caller: &CallerInfo| offers.lists.reports(uri, caller);
         let is_hidden = offers.lists.has_hidden(uri);
@@ -187,5 +188,88 @@ impl Server {
         self.0.runtime.subscriptions.list_changed(T::KIND, entry.is_hidden_from_some().then_some(&seen_by));
         self.publish(|| Change::List(T::KIND));
         Ok(true)
+    }
+}
+
+impl Server {
+    /// Waits until the other instances can receive the changes that were reported here so far. Changes are published in the background:
+    /// a process that may stop or freeze behind its last reply, as on a platform for functions, awaits this function before that reply.
+    /// Returns at once without a feed of changes; as long as the feed is not reachable, it waits.
+    pub async fn changes_published(&self) {
+        if let Some(feed) = &self.0.runtime.feed {
+            feed.published().await;
+        }
+    }
+
+    /// Publishes a change to the other instances, if there is a feed.
+    pub(super) fn publish(&self, change: impl FnOnce() -> Change) {
+        if let Some(feed) = &self.0.runtime.feed {
+            feed.report(change());
+        }
+    }
+}
+
+impl OwnServer {
+    /// Notifies the subscribers of this process of a change elsewhere. Who sees a resource or a task is decided here.
+    pub(super) fn deliver(&self, change: Change) {
+        let Some(server) = self.0.get().and_then(Weak::upgrade).map(Server) else { return };
+        let (subscriptions, tasks) = (&server.0.runtime.subscriptions, &server.0.runtime.tasks);
+        match change {
+            Change::List(kind) => subscriptions.list_changed(kind, None),
+            Change::Resource(digest) => {
+                if let Some(uri) = subscriptions.uri_with(digest) {
+                    server.notify_of_resource(&uri);
+                }
+            }
+            Change::Task(digest) => tasks.iter().for_each(|tasks| tasks.changed_elsewhere(Some(digest))),
+            Change::Everything => {
+                ListKind::ALL.into_iter().for_each(|kind| subscriptions.list_changed(kind, None));
+                subscriptions.all_uris().iter().for_each(|uri| server.notify_of_resource(uri));
+                tasks.iter().for_each(|tasks| tasks.changed_elsewhere(None));
+            }
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Offers the same as [`with`](Self::with), with this text before the names of tools and prompts: two values of one
+    /// type can then be offered side by side.
+    ///
+    /// ```
+    /// # use antiphon::{server, server::Server};
+    /// struct Database(&'static str);
+    ///
+    /// #[server]
+    /// impl Database {
+    ///     /// Tells where the database lives.
+    ///     #[tool]
+    ///     async fn region(&self) -> String {
+    ///         self.0.to_owned()
+    ///     }
+    /// }
+    ///
+    /// // The tools are `eu_region` and `us_region`.
+    /// let server = Server::builder("databases", "1.0.0")
+    ///     .with_prefix("eu_", Database("eu-west-1"))
+    ///     .with_prefix("us_", Database("us-east-1"))
+    ///     .build()?;
+    /// # Ok::<(), antiphon::server::BuildError>(())
+    /// ```
+    ///
+    /// Resources and templates keep their URIs, and one server offers each URI once.
+    #[must_use]
+    pub fn with_prefix(self, prefix: impl Into<String>, service: impl Service) -> Self {
+        let (prefix, service) = (prefix.into(), Arc::new(service));
+        self.offer(move |states, offered| {
+            let (tools, prompts) = (offered.tools.len(), offered.prompts.len());
+            service.offer(states, offered)?;
+            for tool in offered.tools.iter_mut().skip(tools) {
+                tool.definition.name.insert_str(0, &prefix);
+            }
+            for prompt in offered.prompts.iter_mut().skip(prompts) {
+                prompt.definition.name.insert_str(0, &prefix);
+            }
+            Ok(())
+        })
     }
 }

@@ -10,12 +10,12 @@ pub(crate) use results::{InSession, SessionResult, downgrade_refusal, not_answer
 pub(crate) use sessions::Sessions;
 
 use crate::{
+    errors::refusal::read_object,
     feed::{TaskChange, task_digest},
-    identity::{account::Account, caller_info::CallerInfo},
+    identity::account::{Account, CallerInfo},
     options::limits::Limits,
     outbox::Outbox,
     quota::QuotaPermit,
-    read::read_object,
     subscribe::{NotificationFilter, SubscriptionHandle},
 };
 use antiphon_seal::{CallId, Digest, EntropyError};

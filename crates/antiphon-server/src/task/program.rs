@@ -1,8 +1,7 @@
 //! The program of tasks, which their engine calls: it decides, and it runs legs.
 
 use super::{
-    next::{After, Message, Next, after, next, take_answers},
-    run_leg::{LegEnd, end_of, message, span},
+    next::{After, LegEnd, Message, Next, after, end_of, message, next, span, take_answers},
     snapshot::{End, Ending, LegInput, Snapshot},
     view::touch,
 };

@@ -3,7 +3,7 @@
 use crate::{
     call::{
         awaits::{
-            raw_ask::{AskOutcome, PreparedAsk, RawAsk, setters},
+            AskOutcome, PreparedAsk, RawAsk, setters,
             url_ref::{IntoDone, Until, UrlRef},
         },
         ctx::{Answer, Ctx},

@@ -1,24 +1,19 @@
 //! Steps: side effects or computations that run once and are recorded.
 
 mod attempt;
-mod body;
-mod observe;
 mod stored;
 mod transaction;
 
+use self::stored::{Reconcile, StoredStep};
 pub use self::{
     attempt::{Attempt, Retry},
     transaction::InTransaction,
 };
-use self::{
-    body::{Ended, NoOutcome, of_body},
-    stored::{Reconcile, StoredStep},
-};
 use crate::{
     call::{
         ctx::Ctx,
+        exchange::OpenStep,
         leg_runtime::{LegRuntime, SlotHandle},
-        store_order::OpenStep,
     },
     errors::{Error, awaited::StepError},
 };
@@ -33,6 +28,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll, ready},
 };
+use stored::{Ended, NoOutcome, of_body};
 use tokio::time::Sleep;
 use tracing::Span;
 
@@ -298,7 +294,7 @@ where
                     let attempt = Attempt { key: begin.key, number: begin.attempts + 1 };
                     let path = || path(this.ctx.scope_prefix(), this.key.key, this.key.number);
                     let span =
-                        observe::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
+                        stored::span(|| path().map_or_else(|_| String::new(), |path| path.to_string()));
                     *this.running = Some(Run { wake: begin.wake, attempt, span });
                 }
             }
@@ -348,7 +344,7 @@ where
                 }
                 Poll::Ready(ended) => ended,
             };
-            observe::ended(&runtime.server().metrics, &span, &ended);
+            stored::ended(&runtime.server().metrics, &span, &ended);
             drop(entered);
             let this = self.as_mut().project();
             (*this.running, *this.pause) = (None, None);

@@ -37,17 +37,14 @@
 //! itself does the rest, on every transport.
 
 use crate::{
-    request::{
-        param_headers::{check_params, invalid_characters, mismatch, twice},
-        receive::Request,
-    },
+    request::receive::{Request, check_params, invalid_characters, mismatch, twice},
     serve::http::{
         HttpOptions,
+        body::Rejection,
         fields::{
             ACCEPT, Accepts, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, Field, HOST, MCP_METHOD,
             MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, ORIGIN, Repeated, TRANSFER_ENCODING, find,
         },
-        rejection::Rejection,
     },
 };
 use antiphon_wire::{

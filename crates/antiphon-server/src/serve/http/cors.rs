@@ -1,14 +1,17 @@
-//! Preflights of browsers: CORS, in the Fetch standard.
+//! What is answered without a token and before the checks of a message: preflights of browsers (CORS, in the Fetch standard), and the
+//! routes for operators: readiness, liveness and metrics. A load balancer sends neither a token nor the right `Host`.
 
-use crate::serve::http::{
-    HttpOptions,
-    body::ReplyBody,
-    checks::{check_host, origin_not_allowed},
-    fields::is_preflight,
-    rejection::Rejection,
-    reply::with_status,
+use crate::{
+    serve::http::{
+        HttpOptions,
+        body::{Rejection, ReplyBody},
+        checks::{check_host, origin_not_allowed},
+        fields::is_preflight,
+        reply::with_status,
+    },
+    server::message_service::MessageService,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 
 /// The request headers that a page may always send. A preflight that names others beginning with `mcp-` gets those too.
 const REQUEST_HEADERS: &str = "content-type, accept, authorization, dpop, mcp-protocol-version, mcp-method, mcp-name, \
@@ -66,4 +69,37 @@ fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
     }
     let allowed = more.iter().fold(REQUEST_HEADERS.to_owned(), |all, name| all + ", " + name.as_str());
     HeaderValue::from_str(&allowed).unwrap_or(HeaderValue::from_static(REQUEST_HEADERS))
+}
+
+/// Returns the answer to a request of one of these paths; `None` for another path.
+pub(crate) fn probe<S: MessageService>(
+    parts: &Parts,
+    options: &HttpOptions,
+    server: &S,
+) -> Option<Response<ReplyBody>> {
+    let is_at = |path: &Option<String>| path.as_deref() == Some(parts.uri.path());
+    let answer = if is_at(&options.health_path) {
+        match server.is_draining() {
+            true => (StatusCode::SERVICE_UNAVAILABLE, "draining".to_owned()),
+            false => (StatusCode::OK, "ok".to_owned()),
+        }
+    } else if is_at(&options.liveness_path) {
+        (StatusCode::OK, "ok".to_owned())
+    } else if is_at(&options.metrics_path) {
+        (StatusCode::OK, server.metrics_text()?)
+    } else {
+        return None;
+    };
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        let mut response = with_status(StatusCode::METHOD_NOT_ALLOWED, Vec::new());
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Some(response);
+    }
+    let (status, text) = answer;
+    let mut response = with_status(status, text);
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Some(response)
 }

@@ -8,7 +8,6 @@
 //! ```
 
 mod in_flight;
-mod line_streams;
 #[cfg(feature = "stdio")]
 mod process;
 
@@ -19,7 +18,7 @@ use crate::server::message_service::MessageService;
 use antiphon_wire::framing::{LineBuffer, MAX_LINE};
 use futures_util::{FutureExt as _, future::BoxFuture, stream::StreamExt as _};
 use in_flight::InFlight;
-use line_streams::LineStreams;
+use in_flight::LineStreams;
 use std::{
     fmt,
     future::{Future, pending, poll_fn, ready},

@@ -2,8 +2,7 @@
 
 use super::{
     Run, Step,
-    body::{Ended, NoOutcome},
-    stored::Begun,
+    stored::{Begun, Ended, NoOutcome},
 };
 use crate::call::leg_runtime::LegRuntime;
 use antiphon_engine::SlotId;

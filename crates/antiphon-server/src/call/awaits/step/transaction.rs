@@ -11,7 +11,7 @@
 
 use super::{
     Attempt, Input, Step,
-    body::{Ended, NoOutcome, of_error, written},
+    stored::{Ended, NoOutcome, of_error, written},
 };
 use crate::{
     at_most_once::ClaimedLeg,

@@ -3,8 +3,8 @@
 use crate::{
     identity::Bearer,
     serve::http::auth::{
-        presented::{Presented, Scheme},
         resource::CLOCK_SKEW,
+        verifier::{Presented, Scheme},
     },
 };
 use antiphon_jwt::{DpopError, DpopVerifier, ProvenRequest};

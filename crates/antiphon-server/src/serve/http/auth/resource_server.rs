@@ -8,8 +8,7 @@ use crate::serve::http::auth::{
 use crate::{
     identity::{Bearer, account::is_scope},
     serve::http::auth::{
-        challenge::challenge,
-        resource::{CLOCK_SKEW, Resource},
+        resource::{CLOCK_SKEW, Resource, challenge},
         verifier::{AnyVerifier, BearerError, BearerVerifier},
     },
 };

@@ -9,11 +9,10 @@ use crate::{
         HttpService,
         connection::{
             read_ahead::ReadAhead,
-            service::{ConnectionExchange, ConnectionService, ResponseBody, no_place},
+            service::{ConnectionExchange, ConnectionService, ResponseBody, Until, no_place},
             table::Connection,
-            until::Until,
         },
-        stream_place::StreamPlace,
+        request_body::StreamPlace,
     },
     server::message_service::MessageService,
 };

@@ -5,7 +5,6 @@ mod http2;
 mod read_ahead;
 mod service;
 mod table;
-mod until;
 
 #[cfg(test)]
 pub(crate) use table::LARGE_HEADS;
@@ -20,6 +19,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use read_ahead::ReadAhead;
 use service::ConnectionService;
+use service::Until;
 use socket2::{SockRef, TcpKeepalive};
 use std::{io, sync::atomic::Ordering, time::Duration};
 use table::Place;
@@ -29,7 +29,6 @@ use tokio::{
     sync::watch,
     time::timeout,
 };
-use until::Until;
 
 /// The time without data after which TCP keep-alive probes begin.
 const PROBE_AFTER: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@
 use crate::{
     identity::PeerAddress,
     quota::{Quota, QuotaLimits},
-    serve::http::stream_place::StreamPlace,
+    serve::http::request_body::StreamPlace,
 };
 use antiphon_wire::lock::Lock;
 use futures_util::task::AtomicWaker;

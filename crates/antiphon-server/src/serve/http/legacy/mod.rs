@@ -23,9 +23,9 @@ use crate::{
         http::{
             HttpOptions,
             auth::Authorized,
+            body::Rejection,
             checks::{check_legacy_version, names_session, single_or_none},
             fields::{Accepts, LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-            rejection::Rejection,
             reply::{HttpReply, stream_response},
             request_body::RequestBody,
         },

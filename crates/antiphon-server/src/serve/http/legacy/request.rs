@@ -7,13 +7,12 @@ use crate::{
     serve::{
         http::{
             auth::Authorized,
-            body::EventSource,
+            body::{EventSource, Rejection},
             fields::Accepts,
             legacy::{
                 session_table::OpenSession,
                 streams::{Reader, StreamItem, Writer},
             },
-            rejection::Rejection,
             reply::{HttpReply, stream_response},
             request_body::RequestBody,
         },
