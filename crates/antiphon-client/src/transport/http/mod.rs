@@ -2,9 +2,6 @@
 
 mod answer;
 mod core;
-#[cfg(feature = "oauth")]
-mod oauth;
-mod refusal;
 mod resume;
 mod session;
 mod sse_2024;
