@@ -1,19 +1,17 @@
 //! The command line.
 
 mod query;
-mod sign_in;
 mod target;
-mod task;
 
 pub(crate) use query::{
     Completable, CompleteArgs, DiscoverArgs, KeygenArgs, ListArgs, ListenArgs, ListenTo, ReceiptCommand,
     VerifyArgs,
 };
-pub(crate) use sign_in::{LoginArgs, SignedInArgs};
+pub(crate) use query::{LoginArgs, SignedInArgs};
 pub(crate) use target::{
     ArgumentWords, ConnectionArgs, EnvVariable, HttpHeader, NameWords, TargetArgs, WordsArgs,
 };
-pub(crate) use task::{CallTaskArgs, TaskArgs, TaskCommand, TaskStoreArgs, TasksCommand};
+pub(crate) use target::{CallTaskArgs, TaskArgs, TaskCommand, TaskStoreArgs, TasksCommand};
 
 use crate::console;
 use antiphon::wire::LogLevel;

@@ -9,7 +9,7 @@
 //! [`run`] is the program. The server of `antiphon demo` and `antiphon serve-demo` is the crate `antiphon-demo`.
 //!
 //! The parts: a command makes a call and passes it to `drive`, which sends one request per leg. Between two legs, `ask`
-//! answers each question from the command line or at the terminal. `leg_observer` counts and logs the legs. All texts
+//! answers each question from the command line or at the terminal. A transport in `drive` counts and logs the legs. All texts
 //! of servers pass through `sanitize` before they are printed on a terminal, and `console` prints everything.
 
 mod answer_flags;
@@ -19,14 +19,9 @@ mod ask;
 mod commands;
 mod console;
 mod drive;
-#[cfg(unix)]
-mod ended_by_signal;
-#[cfg(not(unix))]
-#[path = "no_signals.rs"]
 mod ended_by_signal;
 mod failure;
 mod flag_text;
-mod leg_observer;
 mod outcome;
 mod servers_file;
 #[cfg(feature = "oauth")]
@@ -34,12 +29,7 @@ mod sign_in;
 #[cfg(not(feature = "oauth"))]
 #[path = "no_sign_in.rs"]
 mod sign_in;
-#[cfg(feature = "sqlite")]
 mod store_file;
-#[cfg(not(feature = "sqlite"))]
-#[path = "no_store_file.rs"]
-mod store_file;
-mod suggest;
 mod target;
 
 pub use commands::run;

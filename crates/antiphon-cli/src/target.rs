@@ -3,9 +3,9 @@
 use crate::{
     args::{ConnectionArgs, EnvVariable, HttpHeader, TargetArgs},
     console,
+    drive::LegObserver,
     ended_by_signal::EndingSignals,
     failure::{self, Failure},
-    leg_observer::LegObserver,
     servers_file::{self, Expanded, NamedServer, Place},
     sign_in,
 };

@@ -9,10 +9,10 @@ use crate::{
     layer::LayerSettings,
     lists::{ServerLists, tools::ServerTools},
     request::{
-        core::{Bounds, Core, CoreSettings, DeclaredExtensions},
+        Bounds, Core, CoreSettings, DeclaredExtensions,
         events::{LogEvent, Observers, OnProgress, ProgressEvent},
     },
-    session::connection::{Connection, Mode},
+    session::{Connection, Mode},
     transport::Transport,
 };
 use antiphon_wire::{

@@ -2,10 +2,7 @@
 
 use crate::{
     builder::ClientBuilder,
-    layer::{
-        BoxError, RequestService,
-        request::{Reply, Request},
-    },
+    layer::{BoxError, Reply, Request, RequestService},
 };
 use tower_service::Service;
 

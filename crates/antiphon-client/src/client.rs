@@ -4,24 +4,21 @@ use crate::{
     asks::questions::ServerIdentity,
     cache::Key,
     call::{
-        definition::{ArgumentsError, Call},
+        ArgumentsError, Call,
         error_kind::ClientErrorKind,
         errors::ClientError,
         outcome::{CallProgress, Finished},
         pending::PendingCall,
         rounds::Run,
-        task::control::ClientTask,
+        task::ClientTask,
         task_handle::{TaskForm, TaskHandle},
     },
     lists::{FetchedResult, Source, read, tools::ServerTools},
     request::{
-        core::{Core, RequestSpec},
+        Core, RequestSpec,
         fault::{RequestFault, pick_version},
     },
-    session::{
-        connection::{Connection, Era},
-        verdict::discover,
-    },
+    session::{Connection, Era, discover},
     subscribe::Subscription,
 };
 use antiphon_wire::{

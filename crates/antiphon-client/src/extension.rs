@@ -4,11 +4,8 @@ use crate::{
     call::errors::ClientError,
     client::Client,
     lists::read,
-    request::{
-        core::{DeclaredExtensions, RequestSpec},
-        fault::RequestFault,
-    },
-    session::connection::EraState,
+    request::{DeclaredExtensions, RequestSpec, fault::RequestFault},
+    session::EraState,
     transport::OutgoingNotification,
 };
 use antiphon_wire::{

@@ -3,13 +3,13 @@
 //! A call is a graph of a few states. The names in parentheses are files:
 //!
 //! ```text
-//!  Call (call/definition) --begin--> leg (call/legs) ----complete---------> Finished (call/outcome)
+//!  Call (call) -------------begin--> leg (call/legs) ----complete---------> Finished (call/outcome)
 //!                                     ^  ^   |
 //!                                     |  |   +--input_required: state only---+
 //!                                     |  +---------- a pause (pacing) <------+
 //!                                     |      +--input_required: asks--> PendingCall (call/pending)
 //!                                     |                                      |
-//!                                     |          callbacks (asks/dispatch), or answer() by hand;
+//!                                     |          callbacks (asks), or answer() by hand;
 //!                                     |              every answer is checked (asks/answers)
 //!                                     |                                      |
 //!                                     +---------- resume <------- all answered
@@ -134,23 +134,20 @@ pub use asks::{
 };
 pub use builder::ClientBuilder;
 pub use call::{
-    definition::{ArgumentsError, Call, CallKind, CallOptions},
+    ArgumentsError, Call, CallKind, CallOptions,
     error_kind::ClientErrorKind,
     errors::ClientError,
     outcome::{CallProgress, Finished},
     pending::PendingCall,
-    task::control::ClientTask,
+    task::ClientTask,
     task_handle::{TaskForm, TaskHandle},
 };
 pub use client::Client;
-pub use layer::{
-    RequestService,
-    request::{Reply, ReplyKind, Request},
-};
+pub use layer::{Reply, ReplyKind, Request, RequestService};
 pub use request::{
     deadline::CancelToken,
     events::{EventContext, LogEvent, OnProgress, ProgressEvent},
     fault::RequestFault,
 };
-pub use session::connection::{Era, Mode};
-pub use subscribe::{Subscription, inbox::SubscriptionEvent, reconnect::ReconnectPolicy};
+pub use session::{Era, Mode};
+pub use subscribe::{Subscription, inbox::SubscriptionEvent, listen::ReconnectPolicy};

@@ -7,7 +7,6 @@ mod launch;
 mod upkeep;
 mod workflow;
 
-mod recorded;
 mod runs;
 mod shared;
 mod tables;

@@ -17,8 +17,7 @@
 //! decision that took them is recorded.
 
 use crate::{
-    recorded::{Action, Recorded, Sealed},
-    runs::RunningWorkflow,
+    runs::{Action, Recorded, RunningWorkflow, Sealed},
     shared::{Shared, Stage, TOPIC},
     tables::{Shows, Turn, task_of, workflow_id},
 };

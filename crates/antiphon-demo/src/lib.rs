@@ -43,7 +43,7 @@ mod tools;
 mod user;
 
 pub use backend::Backend;
-pub use tools::rolling_upgrade::Build;
+pub use tools::long_work::Build;
 
 use antiphon::{
     seal::KeyRing,
@@ -51,7 +51,7 @@ use antiphon::{
     store::CallStore,
 };
 use std::{sync::Arc, time::Duration};
-use tools::{charge_once, draft_echo, effects, long_work, questions, rolling_upgrade};
+use tools::{effects, long_work, questions};
 
 /// Builds the demo server, with the backend that [`Backend::from_env`] returns.
 ///
@@ -85,7 +85,7 @@ pub fn server_with_store(
 /// # Errors
 /// As [`server_with_store`], and if it has keys and no store: other processes with the same keys would not find its tasks.
 pub fn draft_server(keys: Option<KeyRing>, store: Option<Arc<dyn CallStore>>) -> Result<Server, BuildError> {
-    let builder = with_others(empty().tool(draft_echo::echo), Backend::from_env(), Build::New);
+    let builder = with_others(empty().tool(long_work::echo), Backend::from_env(), Build::New);
     // As in the example.
     let options = TaskOptions::default().poll_interval(Duration::from_millis(100));
     build(with_tasks(builder).draft_tasks(true).task_options(options), keys, store)
@@ -134,13 +134,13 @@ fn with_others(builder: ServerBuilder, backend: Backend, build: Build) -> Server
         .tool(questions::pick_file)
         .tool(effects::pay_deposit)
         .tool(effects::deposit_status)
-        .tool(charge_once::charge_once)
+        .tool(effects::charge_once)
         .tool(long_work::load_shedding)
         .tool(questions::ask_the_model)
         .prompt(by_hand::prompt())
         .template(by_hand::template());
     match build {
-        Build::Old => builder.tool(rolling_upgrade::old),
-        Build::New => builder.tool(rolling_upgrade::new),
+        Build::Old => builder.tool(long_work::old),
+        Build::New => builder.tool(long_work::new),
     }
 }

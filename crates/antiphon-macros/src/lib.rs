@@ -4,7 +4,6 @@ mod define;
 mod errors;
 mod form;
 mod resolver;
-mod signature;
 
 use proc_macro::TokenStream;
 

@@ -4,7 +4,7 @@
 use crate::{
     error::{Error, ErrorKind},
     record::Access,
-    scope,
+    token,
 };
 use antiphon_wire::Challenge;
 use futures_util::{
@@ -86,8 +86,8 @@ impl Why {
             None => self.kind != Kind::Login,
             Some(refused) if refused.generation == access.generation => false,
             Some(_) => {
-                let needed = self.scope.as_deref().map(scope::parse).unwrap_or_default();
-                self.kind != Kind::StepUp || scope::covers(&access.scopes, &needed)
+                let needed = self.scope.as_deref().map(token::parse).unwrap_or_default();
+                self.kind != Kind::StepUp || token::covers(&access.scopes, &needed)
             }
         }
     }

@@ -3,8 +3,8 @@
 use crate::{
     credentials::{Credentials, Issuer},
     discover::Authority,
-    dpop::{DpopKey, Nonces},
     error::{Error, ErrorKind, Secret},
+    jose::{DpopKey, Nonces},
     net::Net,
     token::{TokenEndpoint, Tokens},
 };

@@ -28,14 +28,11 @@ mod at_device;
 mod obtain;
 mod session;
 mod sign_in;
-mod sign_out;
 
 mod flight;
-mod settings;
 
 mod discover;
 mod register;
-mod scope;
 
 mod credentials;
 mod device;
@@ -43,7 +40,6 @@ mod grant;
 mod pending;
 mod token;
 
-mod dpop;
 mod jose;
 
 mod handler;
@@ -65,8 +61,7 @@ pub use grant::{Assertion, Exchange, Grant, IdentityProvider};
 pub use handler::{ByHand, Consent, SignInFuture, SignInHandler, SignInPlace};
 pub use jose::SigningKey;
 pub use loopback::Loopback;
-pub use oauth::{OAuth, OAuthBuilder};
+pub use oauth::{OAuth, OAuthBuilder, SignedIn, SignedOut};
 pub use pending::PendingSignIn;
+pub use register::ResourceParameter;
 pub use session::{Attempt, Session};
-pub use settings::ResourceParameter;
-pub use sign_out::{SignedIn, SignedOut};

@@ -3,16 +3,15 @@
 use crate::{
     credentials::Registration,
     discover::{self, Authority, Resource},
-    dpop::DpopKey,
     error::{Error, ErrorKind},
     flight::{Flight, Kind, Why},
     grant::GrantRequest,
+    jose::DpopKey,
     net::Net,
     record::{Access, Origin, Record, StoredTokens, dpop_key, dpop_text},
-    scope::{self, ScopeSources},
+    register::ResourceParameter,
     session::Session,
-    settings::ResourceParameter,
-    token::{Scheme, TokenEndpoint, Tokens},
+    token::{self, Scheme, ScopeSources, TokenEndpoint, Tokens},
 };
 use antiphon_wire::escaped;
 use std::{
@@ -100,7 +99,7 @@ impl Session {
         {
             return Ok(access);
         }
-        let scopes = scope::select(&ScopeSources {
+        let scopes = token::select(&ScopeSources {
             challenged: why.scope.as_deref(),
             before: if is_same { &record.asked } else { &[] },
             resource: found.resource.as_ref(),
@@ -301,7 +300,7 @@ impl Session {
             is_dpop: tokens.scheme == Scheme::Dpop,
             obtained_at: now,
             expires_at: tokens.expires_in.map(|life| now + life.min(MAX_LIFE)),
-            scopes: tokens.scope.as_deref().map(scope::parse).unwrap_or_else(|| stored.scopes.clone()),
+            scopes: tokens.scope.as_deref().map(token::parse).unwrap_or_else(|| stored.scopes.clone()),
             ..stored
         };
         let access = Access::of(&stored, origin, self.settings.grant.is_machine())?;

@@ -79,7 +79,7 @@ impl PendingSignIn {
         pairs.extend(basis.resource.as_deref().map(|resource| ("resource", resource)));
         pairs.extend(Some(("scope", &*scope)).filter(|_| !scope.is_empty()));
         // OpenID Connect Core, section 11: without consent, `offline_access` is ignored.
-        if crate::scope::is_offline(&basis.scopes) && !more.iter().any(|(name, _)| name == "prompt") {
+        if crate::token::is_offline(&basis.scopes) && !more.iter().any(|(name, _)| name == "prompt") {
             pairs.push(("prompt", "consent"));
         }
         let own: Vec<&str> = pairs.iter().map(|(name, _)| *name).collect();

@@ -2,9 +2,8 @@
 
 use crate::{
     credentials::{Registration, Source},
-    dpop::DpopKey,
     error::{Error, ErrorKind, Secret},
-    jose::seconds,
+    jose::{DpopKey, seconds},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The client id of this program at an authorization server.
+//! The settings of a program that signs in, and its client id at an authorization server.
 //!
 //! > 1. Use pre-registered client information for the server if the client has it available
 //! > 2. Use Client ID Metadata Documents if the Authorization Server indicates that it supports them
@@ -6,17 +6,56 @@
 
 use crate::{
     credentials::{Credentials, Method, Registration, Source},
-    device::DEVICE_CODE,
-    discover::Authority,
+    device::{DEVICE_CODE, ShowDevice},
+    discover::{Authority, Tolerances},
     error::{Error, ErrorKind, Secret},
+    grant::Grant,
+    handler::SignInHandler,
     net::Net,
-    scope,
+    store::TokenStore,
+    token,
 };
 use antiphon_wire::{check_secure, escaped};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 use url::Url;
+
+/// All settings.
+pub(crate) struct Settings {
+    pub(crate) metadata: ClientMetadata,
+    pub(crate) credentials: Option<Credentials>,
+    /// The client id of a metadata document, and its key if it names one.
+    pub(crate) document: Option<Credentials>,
+    pub(crate) registers: bool,
+    pub(crate) handler: Option<Arc<dyn SignInHandler>>,
+    pub(crate) device: Option<Arc<ShowDevice>>,
+    pub(crate) store: Arc<dyn TokenStore>,
+    pub(crate) account: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) offline: bool,
+    pub(crate) grant: Grant,
+    pub(crate) tolerances: Tolerances,
+    pub(crate) resource: ResourceParameter,
+    pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) clock: Clock,
+}
+
+/// The clock of the tokens.
+pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// The `resource` parameter of requests.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum ResourceParameter {
+    /// The identifier in the metadata of the server, byte by byte.
+    #[default]
+    Standard,
+    /// None. Not allowed by the specification; for authorization servers that refuse requests with it, such as Microsoft Entra.
+    Omit,
+    /// Another one. Not allowed by the specification either.
+    Instead(String),
+}
 
 /// The description of this program in its registration.
 #[derive(Clone, Debug)]
@@ -139,7 +178,7 @@ pub(crate) async fn register(
         method,
         redirect_uri: redirect_uri.map(str::to_owned),
         secret_expires_at: expires,
-        scopes: found.scope.as_deref().map(scope::parse),
+        scopes: found.scope.as_deref().map(token::parse),
         source: Source::Dynamic,
     })
 }

@@ -1,11 +1,11 @@
 //! One resource server: the token of its requests, and the answers to its refusals.
 
 use crate::{
-    dpop::{DPOP, Nonces},
     error::{Error, ErrorKind, shown},
     flight::{Flight, Why},
+    jose::{DPOP, Nonces},
     record::{Access, Origin, Record},
-    settings::Settings,
+    register::Settings,
     store::StoreKey,
 };
 use antiphon_connect::Reach;

@@ -3,18 +3,17 @@
 use crate::{
     credentials::{Registration, Source},
     discover::Authority,
-    dpop::DpopKey,
     error::{Error, ErrorKind},
     flight::{Kind, Why},
     handler::Consent,
+    jose::DpopKey,
     net::Net,
     obtain::Found,
     pending::{Basis, PendingSignIn},
     record::{Access, Origin, Record, StoredTokens, dpop_key, dpop_text},
     register,
-    scope::{self, ScopeSources},
     session::Session,
-    token::{TokenEndpoint, TokenFault, Tokens},
+    token::{self, ScopeSources, TokenEndpoint, TokenFault, Tokens},
 };
 use antiphon_wire::Challenge;
 use std::{sync::Arc, time::Duration};
@@ -52,7 +51,7 @@ impl Session {
         let record = self.record().await?;
         let found = self.discover(Net { reach: self.reach().await }, &record, &why).await?;
         let is_same = record.tokens.as_ref().is_some_and(|tokens| tokens.issuer == found.authority.issuer);
-        let scopes = scope::select(&ScopeSources {
+        let scopes = token::select(&ScopeSources {
             challenged: why.scope.as_deref(),
             before: if is_same { &record.asked } else { &[] },
             resource: found.resource.as_ref(),
@@ -193,7 +192,7 @@ impl Session {
         }
         if let Some(known) = record.registration(&authority.issuer, self.now())
             && known.redirect_uri.as_deref() == redirect_uri
-            && known.scopes.as_ref().is_none_or(|all| scope::covers(all, scopes))
+            && known.scopes.as_ref().is_none_or(|all| token::covers(all, scopes))
         {
             return Ok(known.clone());
         }

@@ -1,8 +1,7 @@
 //! Feeds of changes: short messages from one instance of a server to all others, over what their store already is.
 
 use crate::{
-    blob::BlobDigest,
-    claim::write_hex,
+    claim::{BlobDigest, write_hex},
     error::{StoreError, StoreErrorKind, StoreFuture},
 };
 use std::fmt::{self, Debug};

@@ -3,15 +3,13 @@
 mod store;
 mod task;
 
-mod arc;
 mod changes;
-mod timed;
+mod wrappers;
 
 mod claim;
-mod identity;
+mod properties;
 mod step;
 
-mod blob;
 mod check;
 mod clock;
 mod error;
@@ -32,16 +30,16 @@ mod sqlite;
 #[cfg(feature = "testing")]
 pub mod contract;
 
-pub use blob::BlobDigest;
 pub use changes::{ChangeChannel, ChangeFeed, ChangeWatch, MAX_CHANGE};
 pub use check::{MAX_STEP_NAME, MAX_VALUE};
 pub use claim::{
-    CallKey, Claim, ClaimRequest, Conflict, Fence, Fingerprint, Owner, Predecessor, RunnerId, Unknown,
+    BlobDigest, CallKey, Claim, ClaimRequest, Conflict, Fence, Fingerprint, Owner, Predecessor, RunnerId,
+    Unknown,
 };
 pub use clock::{ManualStoreClock, Micros, StoreClock};
 pub use error::{StoreError, StoreErrorKind, TaskFuture, Written};
-pub use identity::StoreIdentity;
 pub use memory::{MemoryLimits, MemoryStore, MemoryTasks};
+pub use properties::StoreIdentity;
 pub use step::{Appended, StepAttempt, StepEvent, StepRecord};
 pub use store::{
     CallStore, Conclusion, StoreFuture, StoreReach, Swept, Transact, Transacted, TransactionStore,
@@ -51,7 +49,7 @@ pub use task::{
     TaskSent, TaskState, TaskStore, TaskSummary, TaskUpdate,
     program::{LegControl, LegStop, TaskAction, TaskDecision, TaskEngine, TaskListener, TaskProgram},
 };
-pub use timed::{StoreOperation, TimedStore};
+pub use wrappers::{StoreOperation, TimedStore};
 
 #[cfg(feature = "engine")]
 pub use embedded::EmbeddedEngine;

@@ -1,12 +1,11 @@
 //! The trait of stores: one row per call, claimed under a lease with a fence, and transactions with the author's own writes.
 
-pub use crate::{error::StoreFuture, identity::StoreReach};
+pub use crate::{error::StoreFuture, properties::StoreReach};
 
 use crate::{
-    blob::BlobDigest,
     changes::ChangeFeed,
-    claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
-    identity::StoreIdentity,
+    claim::{BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner},
+    properties::StoreIdentity,
     step::{Appended, StepRecord},
     task::TaskStore,
 };

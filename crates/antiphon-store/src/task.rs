@@ -1,15 +1,14 @@
 //! The trait of stores of tasks: one row per task, run under a lease with a fence, with a queue of messages.
 
-pub(crate) mod limits;
 pub(crate) mod program;
 pub(crate) mod state;
 
-pub use limits::TaskLimits;
+pub use crate::properties::TaskLimits;
 
 use crate::{
     claim::{Owner, RunnerId},
     error::StoreFuture,
-    identity::StoreReach,
+    properties::StoreReach,
 };
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -3,8 +3,8 @@
 use crate::{
     AskSupport, CreateMessageParams, FormSchema, Meta, UnknownAsk,
     members::{Object, name_used_twice},
-    method, plain_text,
-    walk::walked,
+    method,
+    walk::{self, walked},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
 use serde_json::value::RawValue;
@@ -125,7 +125,7 @@ impl InputRequest {
         let length = BEGIN.len() + message.len() + SCHEMA.len() + schema.len() + quotes_and_braces;
         let mut json = String::with_capacity(length);
         json.push_str(BEGIN);
-        plain_text::push(&mut json, message);
+        walk::push_text(&mut json, message);
         json.push_str(SCHEMA);
         json.push_str(schema);
         json.push_str("}}");

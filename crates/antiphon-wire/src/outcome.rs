@@ -1,14 +1,22 @@
 //! The kind of a result. `resultType` determines the kind before any other member of the result is read.
+//!
+//! The input requests that this version knows are exhaustive enums. [`InputRequest`] and [`AskKind`] may grow, so a match over one
+//! of them has an arm for everything else in each other crate. The crates of this SDK match over [`KnownAsk`] and [`KnownKind`]: a new
+//! kind does not compile until each of them handles it.
 
 use crate::{
-    CallToolResult, CreateTaskResult, InputRequests, Meta,
+    AskKind, CallToolResult, CreateMessageParams, CreateTaskResult, ElicitRequest, FormSchema, InputRequest,
+    InputRequests, Meta, UnknownAsk,
     foreign_text::escaped,
     lenient::optional_object_or_empty,
     members::{Members, Object, object_or_empty, present},
-    plain_text,
     tag::tag,
+    walk,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IgnoredAny};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
@@ -26,7 +34,7 @@ pub struct InputRequiredResult {
     result_type: InputRequired,
     // Always written: some clients take a result without it as final.
     input_requests: InputRequests,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "plain_text::write")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "walk::write_text")]
     request_state: Option<String>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<Meta>,
@@ -299,5 +307,58 @@ impl fmt::Debug for InputRequiredResult {
         f.debug_struct("InputRequiredResult")
             .field("input_requests", &self.input_requests)
             .finish_non_exhaustive()
+    }
+}
+
+/// An input request that this version knows.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum KnownAsk<'a> {
+    Form { message: &'a str, requested_schema: &'a FormSchema },
+    Url { message: &'a str, url: &'a str },
+    Sampling(&'a CreateMessageParams),
+    Roots,
+}
+
+/// A kind of input request that this version knows.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownKind {
+    Form,
+    Url,
+    Sampling,
+    Roots,
+}
+
+impl InputRequest {
+    /// Returns the input request in the form that the crates of this SDK match over.
+    ///
+    /// # Errors
+    /// The input request, if this version does not know it.
+    #[doc(hidden)]
+    pub fn known(&self) -> Result<KnownAsk<'_>, &UnknownAsk> {
+        match self {
+            Self::Elicit(ElicitRequest::Form { message, requested_schema }) => {
+                Ok(KnownAsk::Form { message, requested_schema })
+            }
+            Self::Elicit(ElicitRequest::Url { message, url }) => Ok(KnownAsk::Url { message, url }),
+            Self::CreateMessage(params) => Ok(KnownAsk::Sampling(params)),
+            Self::ListRoots { .. } => Ok(KnownAsk::Roots),
+            Self::Unknown(unknown) => Err(unknown),
+        }
+    }
+}
+
+impl AskKind {
+    /// Returns the kind in the form that the crates of this SDK match over; none if this version does not know the kind.
+    #[doc(hidden)]
+    pub fn known(self) -> Option<KnownKind> {
+        match self {
+            Self::Form => Some(KnownKind::Form),
+            Self::Url => Some(KnownKind::Url),
+            Self::Sampling => Some(KnownKind::Sampling),
+            Self::Roots => Some(KnownKind::Roots),
+            Self::Unknown => None,
+        }
     }
 }

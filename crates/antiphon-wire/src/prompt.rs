@@ -2,8 +2,8 @@
 
 use crate::{
     ContentBlock, Icon, InputResponses, Meta, Role,
+    discover::list_result,
     lenient::{flag, icons, list, or_default, shown_text},
-    list_result::list_result,
     tag::Complete,
 };
 use serde::{Deserialize, Serialize};

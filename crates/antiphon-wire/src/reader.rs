@@ -1,8 +1,8 @@
 //! The reader of usual requests: one walk over the text, which finds the members of `params` that servers read for any method.
 //!
 //! ```text
-//! bytes ── UTF-8 ── walk ─┬─ names   no object names a member twice      (walk/grammar.rs)
-//!                         ├─ text    strings, numbers, words             (walk/grammar.rs)
+//! bytes ── UTF-8 ── walk ─┬─ names   no object names a member twice      (walk.rs)
+//!                         ├─ text    strings, numbers, words             (walk.rs)
 //!                         └─ members of envelope, params, _meta and
 //!                            clientCapabilities, the rest as raw text    (here, walk.rs)
 //! ```

@@ -2,10 +2,9 @@
 
 use crate::{
     Annotations, CacheScope, Icon, InputResponses, Meta, Ttl,
+    discover::list_result,
     lenient::{annotations, icons, list, or_default, shown_number, shown_text},
-    list_result::list_result,
-    tag::Complete,
-    tag::Link,
+    tag::{Complete, Link},
     uri_template::{InvalidTemplate, UriTemplate},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

@@ -2,8 +2,8 @@
 
 use crate::{
     ContentBlock, Icon, InputResponses, Meta,
+    discover::list_result,
     lenient::{all_replaced, annotations, flag, icons, list, or_default, shown_text},
-    list_result::list_result,
     members::{optional_whole, present},
     tag::Complete,
 };

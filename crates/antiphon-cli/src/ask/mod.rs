@@ -4,8 +4,6 @@
 //! >
 //! > Respect user privacy and provide clear decline and cancel options
 
-#[cfg(feature = "oauth")]
-mod agree;
 mod form;
 mod prompt;
 mod task;
@@ -13,7 +11,7 @@ mod task;
 mod tests;
 
 #[cfg(feature = "oauth")]
-pub(crate) use agree::agrees;
+pub(crate) use prompt::agrees;
 pub(crate) use task::{answer_task, attach, summary};
 
 use crate::{

@@ -150,6 +150,13 @@ fn host_at(full: &str, host: &str) -> Option<usize> {
     Some(start + authority.rfind(host)?)
 }
 
+/// Prompts for yes or no. Esc is no.
+#[cfg(feature = "oauth")]
+pub(crate) fn agrees(message: &str) -> Result<bool, Failure> {
+    let choices = ["Yes", "No"].map(str::to_owned).to_vec();
+    Ok(matches!(choose(message, choices, 0, None)?, PromptResult::Value(0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

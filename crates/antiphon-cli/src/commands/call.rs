@@ -4,9 +4,8 @@ use crate::{
     answer_flags::AnswerFlags,
     args::{AnswerArgs, CallArgs, CallTaskArgs, ClientArgs, ConnectionArgs, TargetArgs, WaitArgs},
     ask, console,
-    drive::{Driving, Start, drive},
+    drive::{Driving, LegObserver, Start, drive},
     failure::{Exit, Failure},
-    leg_observer::LegObserver,
     outcome::{Outcome, PROTECT, Saver},
     target::Target,
 };

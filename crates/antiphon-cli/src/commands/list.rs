@@ -5,10 +5,9 @@ use crate::{
     args::{ClientArgs, Completable, CompleteArgs, DiscoverArgs, ListArgs, TargetArgs},
     arguments::resolved,
     ask, console,
+    drive::LegObserver,
     failure::{Exit, Failure},
-    leg_observer::LegObserver,
     outcome::{self, Outcome},
-    suggest,
     target::Target,
 };
 use antiphon::{
@@ -158,7 +157,7 @@ impl View<'_> {
     /// Refuses a name that the server does not have.
     fn check<'n>(&self, what: &str, known: impl Iterator<Item = &'n str> + Clone) -> Result<(), Failure> {
         match self.names.iter().find(|name| !known.clone().any(|it| it == *name)) {
-            Some(name) => Err(Failure::usage(suggest::unknown(what, name, known))),
+            Some(name) => Err(Failure::usage(console::unknown_name(what, name, known))),
             None => Ok(()),
         }
     }

@@ -1,14 +1,11 @@
 //! The commands, one file for each group.
 
 mod call;
-mod demo;
 mod keygen;
 mod list;
 mod listen;
-mod receipt;
 mod serve;
 mod task;
-mod tasks;
 
 use crate::{
     args::{CallTaskArgs, Cli, Command, ReceiptCommand},
@@ -68,7 +65,7 @@ pub fn run() -> ExitCode {
 async fn command(cli: Cli) -> Result<Exit, Failure> {
     let log: Option<fn(&str)> = if cli.verbose { Some(console::note) } else { None };
     match cli.command {
-        Command::Demo { answers, store } => demo::demo(answers, &store).await,
+        Command::Demo { answers, store } => serve::demo(answers, &store).await,
         Command::ServeDemo(args) => serve::serve(args).await,
         Command::Call { tool, arguments, task, call_args, target } => {
             let start = target.split().and_then(|(words, target)| {
@@ -77,7 +74,7 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
             call::run(start, (call_args, task), log).await
         }
         Command::Task(command) => task::task(command, log).await,
-        Command::Tasks(command) => tasks::tasks(command).await,
+        Command::Tasks(command) => task::tasks(command).await,
         Command::Calls { answers, client, wait, log_level, target } => {
             call::calls(answers, client, (wait, log_level), &target, log).await
         }
@@ -103,6 +100,6 @@ async fn command(cli: Cli) -> Result<Exit, Failure> {
         Command::Whoami(args) => sign_in::whoami(&args).await,
         Command::Token(args) => sign_in::token(&args).await,
         Command::Keygen(args) => keygen::keygen(&args),
-        Command::Receipt(ReceiptCommand::Verify(args)) => receipt::verify(&args),
+        Command::Receipt(ReceiptCommand::Verify(args)) => keygen::verify(&args),
     }
 }

@@ -1,8 +1,7 @@
 //! The kinds of a client's errors, and their texts.
 
 use crate::{
-    asks::callbacks::AskFault, call::definition::ArgumentsError, lists::ListFault,
-    request::fault::RequestFault,
+    asks::callbacks::AskFault, call::ArgumentsError, lists::ListFault, request::fault::RequestFault,
 };
 use antiphon_wire::{ErrorObject, escaped};
 use std::{fmt, time::Duration};

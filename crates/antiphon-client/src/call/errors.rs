@@ -2,12 +2,7 @@
 
 use crate::{
     asks::{callbacks::AskFault, questions::ServerIdentity},
-    call::{
-        definition::{Call, CallKind},
-        error_kind::ClientErrorKind,
-        pending::PendingCall,
-        task_handle::TaskHandle,
-    },
+    call::{Call, CallKind, error_kind::ClientErrorKind, pending::PendingCall, task_handle::TaskHandle},
     request::fault::RequestFault,
     transport::{TransportError, TransportErrorKind},
 };

@@ -3,18 +3,14 @@
 use crate::{
     cache::Key,
     call::{
-        definition::{Call, CallKind, CallOptions},
+        Call, CallKind, CallOptions,
         error_kind::ClientErrorKind,
-        outcome::{Final, Leg},
+        outcome::{Final, Leg, round_of_urls},
         pending::Outgoing,
         task_handle::TaskForm,
-        url_required::round_of_urls,
     },
     lists::tools::ServerTools,
-    request::{
-        core::{BodyWriter, Core, RequestSpec},
-        fault::RequestFault,
-    },
+    request::{BodyWriter, Core, RequestSpec, fault::RequestFault},
 };
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, ErrorCode, InputResponses, LegacyCreateTaskResult, Meta, OutcomeFault,

@@ -2,11 +2,11 @@
 
 use crate::{
     asks::{
+        AskRound,
         answers::{AnswerError, AnswerFault, checked, refuse_other_schemes},
-        dispatch::AskRound,
         questions::ServerIdentity,
     },
-    call::definition::{Call, CallOptions, must_be_known},
+    call::{Call, CallOptions, must_be_known},
 };
 use antiphon_wire::{ElicitResult, InputRequests, InputResponses, TraceContext};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -2,27 +2,23 @@
 
 use crate::{
     asks::{
-        callbacks::AskFault,
-        dispatch::{AskRound, answer_round, must_be_declared},
-        progress::AskProgress,
+        AskRound, answer_round, callbacks::AskFault, must_be_declared, progress::AskProgress,
         questions::Origin,
     },
     call::{
-        definition::Call,
+        Call,
         error_kind::ClientErrorKind,
         errors::ClientError,
         legs::{Legs, Position, within},
-        observe,
-        outcome::{CallProgress, Final, Finished, Leg},
+        outcome::{CallProgress, Final, Finished, Leg, is_url_round, keep_consents, urls_finished},
         pending::{NotReady, Outgoing, PendingCall},
-        task::{end::cancel_after_error, run::TaskRun},
+        task::{requests::cancel_after_error, run::TaskRun},
         task_handle::{TaskForm, TaskHandle},
-        url_required::{is_url_round, keep_consents, urls_finished},
     },
     lists::tools::ServerTools,
-    request::{core::Core, fault::RequestFault},
-    session::connection::Connection,
-    trace::{self, otel},
+    request::{Core, fault::RequestFault},
+    session::Connection,
+    trace::{self, failed, otel},
 };
 use antiphon_wire::{
     CallToolResult, CreateTaskResult, ErrorCode, ErrorObject, InputRequests, Task, pacing::Pacing,
@@ -98,7 +94,7 @@ impl<'a> Run<'a> {
         let (core, call) = (self.core(), self.call.clone());
         let span = self.span();
         let ended = within(core, call.options(), self.answer_and_send()).instrument(span.clone()).await;
-        observe::ended(&span, ended.as_ref().map(Final::of_tool));
+        note_end(&span, ended.as_ref().map(Final::of_tool));
         match ended {
             Ok(result) => Ok(result),
             Err(kind) => {
@@ -116,7 +112,7 @@ impl<'a> Run<'a> {
         self.by_hand = true;
         let span = self.span();
         let ended = within(core, call.options(), self.send::<Finished>()).instrument(span.clone()).await;
-        observe::ended(&span, ended.as_ref().map(Sent::of_tool));
+        note_end(&span, ended.as_ref().map(Sent::of_tool));
         match ended {
             Ok(Sent::Done(finished)) => Ok(CallProgress::Done(finished)),
             Ok(Sent::Asked(pending)) => Ok(CallProgress::Pending(*pending)),
@@ -297,4 +293,27 @@ fn belongs_here(core: &Core, pending: &PendingCall) -> Result<(), ClientErrorKin
         return Ok(());
     }
     Err(ClientErrorKind::OtherServer { belongs_to: target.clone() })
+}
+
+/// Notes the end of a call: its result if a tool was called, or its error.
+fn note_end(span: &Span, end: Result<Option<&CallToolResult>, &ClientErrorKind>) {
+    match end {
+        Ok(Some(result)) if result.failed() => failed(span, None, "tool_error"),
+        Ok(_) => {}
+        Err(kind) => note_error(span, kind),
+    }
+}
+
+fn note_error(span: &Span, kind: &ClientErrorKind) {
+    match kind {
+        ClientErrorKind::StateRefused(error) | ClientErrorKind::Request(RequestFault::Server(error)) => {
+            failed(span, Some(error.code.0), "");
+        }
+        ClientErrorKind::Request(RequestFault::Timeout(_)) | ClientErrorKind::Deadline(_) => {
+            failed(span, None, "timeout");
+        }
+        ClientErrorKind::Cancelled | ClientErrorKind::TaskCancelled { .. } => failed(span, None, "cancelled"),
+        ClientErrorKind::Ask(_) | ClientErrorKind::MissingAnswers { .. } => failed(span, None, "ask"),
+        _ => failed(span, None, "_OTHER"),
+    }
 }

@@ -1,6 +1,6 @@
 //! A task, as plain data.
 
-use crate::{asks::questions::ServerIdentity, call::definition::must_be_known};
+use crate::{asks::questions::ServerIdentity, call::must_be_known};
 use antiphon_wire::{InputResponses, Task};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{

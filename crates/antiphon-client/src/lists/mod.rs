@@ -4,11 +4,8 @@ pub(crate) mod tools;
 
 use crate::{
     cache::{Cache, Key},
-    request::{
-        core::{BodyWriter, RequestSpec},
-        fault::RequestFault,
-    },
-    session::connection::Connection,
+    request::{BodyWriter, RequestSpec, fault::RequestFault},
+    session::Connection,
 };
 use antiphon_wire::{
     ErrorCode, ForeignText, OutcomeFault, PageParams, RequestId, escaped, lenient,

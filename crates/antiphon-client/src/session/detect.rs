@@ -11,17 +11,10 @@
 //! > the lifetime of the server process (stdio) or origin (HTTP)
 
 use crate::{
-    request::{
-        core::{BodyWriter, RequestSpec},
-        fault::RequestFault,
-    },
+    request::{BodyWriter, RequestSpec, fault::RequestFault},
     session::{
-        connection::{Connection, EraState, Mode},
-        legacy::Session,
-        verdict::{
-            Verdict, discover, has_result_type, is_legacy_only, is_modern_error, is_other_version,
-            is_session_refused, more_telling, tells_more, verdict,
-        },
+        Connection, EraState, Mode, Verdict, discover, has_result_type, is_legacy_only, is_modern_error,
+        is_other_version, is_session_refused, legacy::Session, more_telling, tells_more, verdict,
     },
     transport::{
         ServerReply, SessionTransport, TransportError,

@@ -9,14 +9,10 @@
 
 use crate::{
     asks::questions::Origin,
-    request::{
-        core::{BodyWriter, Core, RequestSpec},
-        deadline::RequestDeadline,
-        fault::RequestFault,
-    },
+    request::{BodyWriter, Core, RequestSpec, deadline::RequestDeadline, fault::RequestFault},
     session::{
+        server_asks::session_task,
         shared::{Listener, SEND_WITHIN, Shared},
-        task::session_task,
     },
     transport::{OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError},
 };

@@ -2,22 +2,14 @@
 
 use crate::{
     asks::{callbacks::AskFault, questions::Origin},
-    layer::{
-        Layers,
-        request::{Reply, Request},
-    },
+    layer::{Layers, Reply, Request},
     request::{
-        core::{BodyWriter, RequestSpec, note_leg},
+        BodyWriter, NotificationSink, RequestSpec,
         deadline::RequestDeadline,
         fault::{RequestFault, common_version, supported},
-        notifications::NotificationSink,
+        note_leg,
     },
-    session::{
-        connection::{Connection, EraState},
-        server_asks::ServerAsks,
-        shared::Shared,
-        verdict::discover,
-    },
+    session::{Connection, EraState, discover, server_asks::ServerAsks, shared::Shared},
     trace::{self, otel},
     transport::{OutgoingRequest, ServerMessage, ServerReply},
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     asks::questions::{Origin, ServerIdentity},
-    request::core::Core,
+    request::Core,
     transport::{
         IncomingNotification, IncomingRequest, SessionLink, TransportError, TransportErrorKind::Closed,
     },

@@ -12,9 +12,9 @@
 //! acknowledged, and no task goes without reports meanwhile.
 
 use crate::{
-    request::{core::random, fault::RequestFault},
+    request::{fault::RequestFault, random},
     session::{
-        connection::Connection,
+        Connection,
         task_watch::{TaskWatch, TaskWatches},
     },
     transport::{IncomingNotification, OutgoingRequest, TransportErrorKind as Kind},

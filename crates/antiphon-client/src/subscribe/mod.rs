@@ -10,16 +10,15 @@
 
 pub(crate) mod inbox;
 pub(crate) mod listen;
-pub(crate) mod reconnect;
 
 use crate::{
     call::errors::ClientError,
     lists::tools::ServerTools,
     request::{
-        core::random,
         fault::{RequestFault, common_version, supported},
+        random,
     },
-    session::connection::Connection,
+    session::Connection,
     transport::{ServerReply, TransportErrorKind as Kind},
 };
 use antiphon_wire::{
@@ -28,7 +27,7 @@ use antiphon_wire::{
 use futures_util::future::BoxFuture;
 use inbox::{Phase, SharedInbox, SubscriptionEvent};
 use listen::forget_all;
-use reconnect::{Attempts, ReconnectPolicy};
+use listen::{Attempts, ReconnectPolicy};
 use serde_json::value::RawValue;
 use std::{
     fmt,

@@ -7,7 +7,6 @@
 mod child;
 #[cfg(feature = "http")]
 mod http;
-pub mod memory;
 mod session;
 mod stdio;
 
@@ -16,7 +15,7 @@ pub use child::{ChildCommand, ChildStderr, ChildTransport};
 #[cfg(feature = "http")]
 pub use http::{HttpTransport, HttpTransportBuilder, Token, TokenRequest};
 pub use session::{IncomingRequest, OpeningLink, ServerMessage, SessionLink, SessionTransport};
-pub use stdio::StreamTransport;
+pub use stdio::{StreamTransport, memory};
 
 use antiphon_wire::{ErrorObject, ProtocolVersion, RequestId, escaped};
 use futures_util::future::BoxFuture;

@@ -3,17 +3,13 @@
 //! dbos records what happened; these tables show it. They also bound the number of tasks and messages, which dbos does not.
 
 mod requests;
-mod runs;
 mod statements;
 
-pub(crate) use self::{
-    requests::Creation,
-    runs::{Shows, Turn},
-};
+pub(crate) use requests::{Creation, Shows, Turn};
 
 use crate::{
     options::DbosOptions,
-    recorded::{from_hex, hex},
+    runs::{from_hex, hex},
 };
 use antiphon_store::{StoreError, StoreErrorKind, TaskKey, Written};
 use sqlx::{

@@ -1,6 +1,6 @@
 //! The backend as an HTTP service: one process serves it, other processes send operations to it.
 
-use super::{Operation, records::SharedRecords};
+use crate::backend::{Operation, SharedRecords};
 use crate::user::User;
 use antiphon::{
     Result,

@@ -1,4 +1,10 @@
-//! Tools with long work: a call that moves to another server, and calls that are tasks.
+//! Tools with long work: a call that moves to another server or to another build, and calls that are tasks.
+//!
+//! `echo` of the draft before the extension for tasks: every call is a task, which asks for the text. The example of SEP-2322.
+//!
+//! `rolling_upgrade`: two builds of one tool. Calls of the old build continue on the new one. Both builds ask for two logins: the first
+//! login is the same, the second one differs. A call that begins on the old build and ends on the new one keeps the answer to the common
+//! question, drops the answer that the new build does not use, and asks the missing question.
 
 use crate::backend::{Backend, Operation};
 use antiphon::{
@@ -81,4 +87,60 @@ pub(crate) async fn provision_cluster(
     }
     let live = ctx.confirm(format!("{name} runs in {region}. Does it go live?")).key("live").await?;
     Ok(format!("{name} in {region} is {}.", if live { "live" } else { "ready" }))
+}
+
+#[derive(Deserialize, Form)]
+struct EchoInput {
+    input: String,
+}
+
+/// Asks for a text, and returns it.
+#[tool(task = "required")]
+pub(crate) async fn echo(ctx: &Ctx) -> Result<String> {
+    let EchoInput { input } = ctx.elicit("Please provide the input string to echo back").await?;
+    Ok(format!("Echo: {input}"))
+}
+
+#[derive(Deserialize, Form)]
+struct GithubLogin {
+    name: String,
+}
+
+#[derive(Deserialize, Form)]
+struct GoogleLogin {
+    name: String,
+}
+
+#[derive(Deserialize, Form)]
+struct MicrosoftLogin {
+    name: String,
+}
+
+/// A build of the tool `rolling_upgrade`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Build {
+    /// Asks for GitHub and Google.
+    Old,
+    /// Asks for GitHub and Microsoft.
+    #[default]
+    New,
+}
+
+/// Links two accounts.
+// The version is part of the sealed state. By default, a call of another version keeps every answer that is still valid.
+#[tool(name = "rolling_upgrade", version = 1)]
+pub(crate) async fn old(ctx: &Ctx) -> Result<String> {
+    let github = ctx.elicit::<GithubLogin>("Please provide your GitHub username");
+    let google = ctx.elicit::<GoogleLogin>("Please provide your Google account");
+    let (github, google) = tokio::try_join!(github, google)?;
+    Ok(format!("Linked {} (GitHub) and {} (Google).", github.name, google.name))
+}
+
+/// Links two accounts.
+#[tool(name = "rolling_upgrade", version = 2)]
+pub(crate) async fn new(ctx: &Ctx) -> Result<String> {
+    let github = ctx.elicit::<GithubLogin>("Please provide your GitHub username");
+    let microsoft = ctx.elicit::<MicrosoftLogin>("Please provide your Microsoft account");
+    let (github, microsoft) = tokio::try_join!(github, microsoft)?;
+    Ok(format!("Linked {} (GitHub) and {} (Microsoft).", github.name, microsoft.name))
 }

@@ -1,8 +1,5 @@
 //! The tools, by what they show.
 
-pub(crate) mod charge_once;
-pub(crate) mod draft_echo;
 pub(crate) mod effects;
 pub(crate) mod long_work;
 pub(crate) mod questions;
-pub(crate) mod rolling_upgrade;

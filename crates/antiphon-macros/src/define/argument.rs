@@ -2,9 +2,8 @@
 
 use super::{kind::Kind, settings::Settings};
 use crate::{
-    errors::plain,
+    errors::{is_str, last, only_argument, plain, ungrouped},
     form::attributes::{Given, Value, doc_comment},
-    signature::{is_str, last, only_argument, ungrouped},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};

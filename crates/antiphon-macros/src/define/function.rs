@@ -1,17 +1,17 @@
 //! The model of a marked function, read from its signature and its attributes.
 
-use super::{
+use crate::define::{
     argument::{Argument, Completer},
-    call_settings::call_settings,
     kind::Kind,
     settings::Settings,
-    shown::shown,
+    shown::{call_settings, shown},
     template::Template,
 };
 use crate::{
-    errors::{Errors, UniqueNames, plain},
+    errors::{
+        Errors, UniqueNames, check_ctx, is_str, last, name_behind, plain, read_output, state_of, ungrouped,
+    },
     resolver::ResolvedParam,
-    signature::{check_ctx, is_str, last, name_behind, read_output, state_of, ungrouped},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};

@@ -2,16 +2,14 @@
 
 pub(crate) mod attributes;
 mod field;
-mod field_kind;
 mod secret;
-mod serde_names;
 mod shape;
 
 use crate::errors::{Errors, UniqueNames, plain};
 use attributes::Attributes;
+use attributes::{FieldAttributes, TypeAttributes};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use serde_names::{FieldAttributes, TypeAttributes};
 use syn::{Data, DataEnum, DeriveInput, Error, Fields, FieldsNamed, Result, Variant, spanned::Spanned as _};
 
 /// Returns the impl of `Form` for a struct, or of `FormChoice` for an enum.
@@ -45,7 +43,7 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
     for field in &fields.named {
         let Some(mut field) = errors.note(field::Field::read(field, names)).flatten() else { continue };
         errors.note(seen.add(&field.name, field.span));
-        if let Some(kind) = errors.note(field_kind::expand(&mut field)) {
+        if let Some(kind) = errors.note(field::expand(&mut field)) {
             expanded.push(field.expand(&kind.tokens));
             let name = &field.name;
             permitted.extend(field.not_secret.then(|| quote! { .not_secret(#name) }));
@@ -54,7 +52,7 @@ fn structure(input: &DeriveInput, fields: &FieldsNamed, names: &TypeAttributes) 
     }
     errors.done()?;
     let ident = &input.ident;
-    let key = serde_names::Casing::Snake.variant(&plain(ident));
+    let key = attributes::Casing::Snake.variant(&plain(ident));
     Ok(quote! {
         #[automatically_derived]
         impl ::antiphon::Form for #ident {

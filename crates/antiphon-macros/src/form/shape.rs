@@ -1,6 +1,6 @@
 //! The shape of a field's type in a form. A type is known by the last segment of its path.
 
-use crate::signature::{last, ungrouped};
+use crate::errors::{last, ungrouped};
 use syn::{Error, GenericArgument, PathArguments, Result, Type, spanned::Spanned as _};
 
 pub(super) enum Shape {

@@ -1,8 +1,7 @@
 //! The model of a resolver, read from its signature.
 
-use crate::{
-    errors::{Errors, UniqueNames, plain},
-    signature::{check_ctx, has_ident, is_str, name_behind, read_output, state_of, ungrouped},
+use crate::errors::{
+    Errors, UniqueNames, check_ctx, has_ident, is_str, name_behind, plain, read_output, state_of, ungrouped,
 };
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};

@@ -14,12 +14,11 @@
 //! # }
 //! ```
 
-mod attack;
 mod http;
 mod state;
 
-pub use attack::{Attack, DeviceAnswer};
 pub use http::Seen;
+pub use state::{Attack, DeviceAnswer};
 
 use crate::handler::{ByHand, Consent};
 use state::State;

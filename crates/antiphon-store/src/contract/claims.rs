@@ -1,6 +1,6 @@
 //! The rules of a claim, as a table.
 
-use super::subject::{KEEP, LEASE, Subject, answers, outcome_of, request};
+use crate::contract::{KEEP, LEASE, Subject, answers, outcome_of, request};
 use crate::{
     claim::{Claim, Conflict, Fence, Predecessor, Unknown},
     error::StoreErrorKind,

@@ -1,11 +1,10 @@
 //! A runner that dies between any two of its operations.
 
-use super::subject::{LEASE, Subject, request};
+use crate::contract::{LEASE, Subject, request};
 use crate::{
-    blob::BlobDigest,
-    claim::{CallKey, Claim, ClaimRequest, Fence, Owner, Unknown},
+    claim::{BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner, Unknown},
     error::{StoreError, StoreErrorKind, Written},
-    identity::StoreIdentity,
+    properties::StoreIdentity,
     step::{Appended, StepAttempt, StepRecord},
     store::{CallStore, StoreFuture, StoreReach, Swept},
 };

@@ -1,6 +1,6 @@
 //! Rows expire when neither lease nor keeping time is left, and not before.
 
-use super::subject::{KEEP, LEASE, Subject, request};
+use crate::contract::{KEEP, LEASE, Subject, request};
 use crate::{
     claim::{Claim, Conflict, Fence},
     error::StoreError,

@@ -8,13 +8,12 @@ pub use self::{table::MemoryLimits, tasks::MemoryTasks};
 
 use self::{changes::MemoryChanges, table::Table};
 use crate::{
-    blob::BlobDigest,
     changes::ChangeFeed,
     check,
-    claim::{CallKey, Claim, ClaimRequest, Fence, Owner},
+    claim::{BlobDigest, CallKey, Claim, ClaimRequest, Fence, Owner},
     clock::{Micros, StoreClock},
     error::{StoreError, StoreErrorKind},
-    identity::StoreIdentity,
+    properties::StoreIdentity,
     row::{Operation, Reply},
     step::{Appended, StepRecord},
     store::{CallStore, StoreFuture, StoreReach, Swept},

@@ -1,8 +1,7 @@
 //! The rows of a memory store, in the order in which they expire.
 
 use crate::{
-    blob::BlobDigest,
-    claim::{CallKey, Claim, Owner},
+    claim::{BlobDigest, CallKey, Claim, Owner},
     clock::Micros,
     error::{StoreError, StoreErrorKind},
     row::{Change, Mark, Operation, Phase, Reply, Row, transition},

@@ -2,8 +2,8 @@
 
 use super::pool::{Pool, PostgresConnection, of_statement};
 use crate::{
-    blob::BlobDigest,
     changes::{self, ChangeChannel, ChangeFeed, ChangeWatch},
+    claim::BlobDigest,
     error::{StoreError, StoreErrorKind, StoreFuture, Written},
 };
 use std::{

@@ -255,6 +255,15 @@ impl PostgresOptions {
         self.root_certificates = Some(pem.into());
         self
     }
+
+    /// Sets the clock of a test, so that it need not wait, and can compare moments. Every instance on the same tables must have the same
+    /// one.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn test_clock(mut self, clock: StoreClock) -> Self {
+        self.test_clock = Some(clock);
+        self
+    }
 }
 
 #[cfg(test)]

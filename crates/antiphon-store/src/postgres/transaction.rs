@@ -1,8 +1,8 @@
 //! Transactions with writes of the program, each on a connection of its own.
 
-use super::{
+use crate::postgres::{
+    PostgresStore,
     pool::{Pool, discard, is_connection, of_statement},
-    store::PostgresStore,
 };
 use crate::{
     check,

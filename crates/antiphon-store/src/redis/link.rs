@@ -4,7 +4,7 @@ use crate::{
     clock::StoreClock,
     error::{StoreError, StoreErrorKind, Written},
 };
-use ::redis::{
+use redis::{
     Client, ErrorKind, RedisError, ScriptInvocation, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
@@ -189,11 +189,20 @@ impl RedisOptions {
         self.root_certificates = Some(pem.into());
         self
     }
+
+    /// Sets the clock of a test, so that it need not wait, and can compare moments. Every instance on the same keys must have the same
+    /// one.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn test_clock(mut self, clock: StoreClock) -> Self {
+        self.test_clock = Some(clock);
+        self
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::evicts;
+    use super::*;
 
     #[test]
     fn a_server_that_removes_keys_is_recognized() {

@@ -1,8 +1,7 @@
 //! The rows of calls within one transaction, and their statements: each operation runs the state machine of the crate.
 
 use crate::{
-    blob::BlobDigest,
-    claim::{CallKey, Fingerprint, RunnerId},
+    claim::{BlobDigest, CallKey, Fingerprint, RunnerId},
     clock::{Micros, StoreClock},
     row::{Change, Mark, Operation, Phase, Reply, Row, transition},
     step::{StepEvent, StepRecord},

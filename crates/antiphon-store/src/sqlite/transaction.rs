@@ -1,9 +1,9 @@
 //! Transactions with writes of the program: the body runs on the thread of the file, alone.
 
-use super::{
+use crate::sqlite::{
+    SqliteStore,
     rows::Rows,
     schema::{kind, rolled_back},
-    store::SqliteStore,
     worker::{Reply, rollback},
 };
 use crate::{

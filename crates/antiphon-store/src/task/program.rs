@@ -4,7 +4,7 @@ use super::{NewTask, TaskCreated, TaskKey, TaskLimits, TaskMessage, TaskRow, Tas
 use crate::{
     claim::Owner,
     error::{StoreFuture, TaskFuture},
-    identity::StoreReach,
+    properties::StoreReach,
 };
 use std::{
     fmt,

@@ -1,13 +1,13 @@
 //! Injects the fault of a run. The faults that are tried on a call are each injected at every boundary.
 
-use super::{
+use crate::server::{Server, test_hooks::AfterCrash};
+use crate::testing::{
     CallRun, DuplicateTiming, Fault, Outcome,
     call_run::FindingKind,
-    message::{Reply, Retry},
     run::{Run, unsolicited},
     setup::Setup,
+    simulation::{Reply, Retry},
 };
-use crate::server::{Server, test_hooks::AfterCrash};
 use futures_util::future::join;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,14 +1,14 @@
 //! The comparison of a call's runs with each fault, and of their effects with those of a run without faults.
 
-use super::{
+use crate::client::Call;
+use crate::testing::{
     CallRun, Effect, Fault, Outcome,
     call_run::{Finding, FindingKind, Findings},
+    client::in_session,
     fault_injection::{faults_of, session_crashes},
     run::run,
-    session::in_session,
     setup::Setup,
 };
-use crate::client::Call;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,

@@ -1,11 +1,10 @@
 //! Runs one call from its first request to its end, with at most one fault.
 
-use super::{
+use crate::testing::{
     CallRun, Fault, Leg, Outcome,
     call_run::{Finding, FindingKind},
-    message::{Reply, Retry, invalid_answer},
     setup::Setup,
-    simulation::Simulation,
+    simulation::{Reply, Retry, Simulation, invalid_answer},
     user::{AskCounts, no_answer},
 };
 use crate::{

@@ -2,15 +2,16 @@
 
 use crate::{
     asks::{
+        AnswerText, AskRound, PreparedRound,
         answers::{AnswerError, checked, refuse_other_schemes},
         callbacks::{AskFault, AskHandlers},
-        dispatch::{AnswerText, AskRound, PreparedRound, failed, prepare_round},
+        failed, prepare_round,
         progress::AskProgress,
         questions::Origin,
     },
-    call::{definition::CallOptions, task_handle::TaskHandle},
+    call::{CallOptions, task_handle::TaskHandle},
     request::{
-        core::Core,
+        Core,
         events::{EventContext, ProgressEvent},
     },
 };

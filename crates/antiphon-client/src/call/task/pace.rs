@@ -5,7 +5,7 @@ use crate::{
     call::task_handle::TaskForm,
     request::fault::RequestFault,
     session::{
-        connection::Connection,
+        Connection,
         legacy::Session,
         shared::Listener,
         task_stream::watch_task,

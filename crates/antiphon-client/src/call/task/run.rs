@@ -1,23 +1,19 @@
 //! The loop over the polls of a task, until its end.
 
 use crate::{
-    asks::{callbacks::AskFault, dispatch::AskRound, questions::Origin},
+    asks::{AskRound, callbacks::AskFault, questions::Origin},
     call::{
-        definition::CallOptions,
+        CallOptions,
         error_kind::ClientErrorKind,
         task::{
             callbacks::{CallbackAnswers, StatusEvents, TaskCallbacks},
-            end::{BareTask, TaskEnd},
             pace::{Failures, NewsSource, PollTimes, poll_interval, time_left},
-            requests::{GetReply, TaskRequests, TaskResult},
+            requests::{BareTask, GetReply, TaskEnd, TaskRequests, TaskResult},
         },
         task_handle::{TaskForm, TaskHandle},
     },
     lists::tools::ServerTools,
-    request::{
-        core::{Core, random},
-        fault::RequestFault,
-    },
+    request::{Core, fault::RequestFault, random},
     session::task_watch::TaskNews,
 };
 use antiphon_wire::{

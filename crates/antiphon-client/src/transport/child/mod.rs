@@ -1,16 +1,10 @@
 //! A server as a child process.
 
-mod command;
-#[cfg(unix)]
-mod group;
-#[cfg(not(unix))]
-#[path = "no_group.rs"]
-mod group;
 mod process;
 mod stderr;
 mod supervisor;
 
-pub use command::{ChildCommand, ChildStderr};
+pub use process::{ChildCommand, ChildStderr};
 
 use crate::transport::{
     IncomingNotification, OutgoingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink,

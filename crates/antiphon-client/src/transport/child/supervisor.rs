@@ -1,7 +1,8 @@
 //! The owner of a child: waits for its end, and ends it with the processes that it started.
 
-use crate::transport::{child::group::Group, stdio::Task};
+use crate::transport::stdio::Task;
 use antiphon_wire::escaped;
+pub(crate) use group::Group;
 use std::time::Duration;
 use tokio::{process::Child, sync::watch};
 
@@ -131,5 +132,110 @@ fn obey(order: Order, group: &Group, child: &mut Child) {
 impl std::fmt::Debug for ChildSupervisor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChildSupervisor").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(unix)]
+mod group {
+    //! The process group of a child, on Unix: the child, and the processes that it started.
+
+    use nix::{
+        errno::Errno,
+        sys::signal::{Signal, killpg},
+        unistd::Pid,
+    };
+    use std::io;
+    use tokio::process::{Child, Command};
+
+    /// The process group of a child. Dropping it kills what is left of the group.
+    pub(crate) struct Group {
+        /// The id of the group; `None` once no process is in it. The operating system gives the id to no other process as long as the
+        /// child was not waited for, or another process is in the group.
+        id: Option<Pid>,
+    }
+
+    impl Group {
+        /// Gives each child of this command its own group. A child that a terminal starts is in that of its program otherwise.
+        pub(crate) fn prepare(command: &mut Command) {
+            command.process_group(0);
+        }
+
+        /// Returns the group of a child whose command was prepared.
+        pub(crate) fn of(child: &Child) -> Self {
+            Self { id: child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw) }
+        }
+
+        /// Sends SIGTERM to the group. A process that has stopped, for example because it read the terminal, receives it too.
+        pub(crate) fn terminate(&self, _: &mut Child) -> io::Result<()> {
+            self.send(Signal::SIGTERM)?;
+            self.send(Signal::SIGCONT)
+        }
+
+        /// Kills the group.
+        pub(crate) fn kill(&self, _: &mut Child) -> io::Result<()> {
+            self.send(Signal::SIGKILL)
+        }
+
+        /// Looks if a process is left in the group. The child was waited for.
+        pub(crate) fn look(&mut self) {
+            self.id = self.id.filter(|id| killpg(*id, None).is_ok());
+        }
+
+        /// Returns `true` if no process is left.
+        pub(crate) fn is_gone(&self) -> bool {
+            self.id.is_none()
+        }
+
+        fn send(&self, signal: Signal) -> io::Result<()> {
+            match self.id.map(|id| killpg(id, signal)) {
+                None | Some(Ok(()) | Err(Errno::ESRCH)) => Ok(()),
+                Some(Err(fault)) => Err(fault.into()),
+            }
+        }
+    }
+
+    impl Drop for Group {
+        fn drop(&mut self) {
+            let _ = self.send(Signal::SIGKILL);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod group {
+    //! The place of a child's process group on systems without one: only the child itself is ended.
+
+    use std::io;
+    use tokio::process::{Child, Command};
+
+    /// A child alone. What the child started is not known here.
+    pub(crate) struct Group;
+
+    impl Group {
+        /// Changes nothing.
+        pub(crate) fn prepare(_: &mut Command) {}
+
+        /// Returns the child alone.
+        pub(crate) fn of(_: &Child) -> Self {
+            Self
+        }
+
+        /// Kills the child: there is no gentler way.
+        pub(crate) fn terminate(&self, child: &mut Child) -> io::Result<()> {
+            child.start_kill()
+        }
+
+        /// Kills the child.
+        pub(crate) fn kill(&self, child: &mut Child) -> io::Result<()> {
+            child.start_kill()
+        }
+
+        /// Does nothing.
+        pub(crate) fn look(&mut self) {}
+
+        /// Returns `true`: the child was waited for.
+        pub(crate) fn is_gone(&self) -> bool {
+            true
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::transport::{
     IncomingNotification, OutgoingNotification, OutgoingRequest, ServerReply, TransportError,
     TransportErrorKind::{Closed, Unreachable},
-    http::{answer, refusal, resume, token::Authorizer},
+    http::{answer, resume, token::Authorizer},
 };
 use antiphon_connect::Connector;
 use antiphon_wire::header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, encode};
@@ -52,7 +52,7 @@ impl Core {
         // > If the server accepts it, the server **MUST** return HTTP status code `202 Accepted` with no body.
         // Some servers answer 200 or 204; the response is not read.
         let (head, body) = self.send_with_token(post).await?.into_parts();
-        if head.status.is_success() { Ok(()) } else { Err(refusal::read_refused(&head, body).await) }
+        if head.status.is_success() { Ok(()) } else { Err(answer::read_refused(&head, body).await) }
     }
 
     /// Sends a request, with authorization if there is an authorizer.
@@ -106,8 +106,8 @@ impl Core {
                 return Ok(response);
             }
             let (head, body) = response.into_parts();
-            let body = refusal::read_beginning(&resume::media_type(&head.headers), body).await;
-            let refused = |advice: &str| refusal::refusal(head.status, &head.headers, &body, advice);
+            let body = answer::read_beginning(&resume::media_type(&head.headers), body).await;
+            let refused = |advice: &str| answer::refusal(head.status, &head.headers, &body, advice);
             // A sign-in limits its time itself.
             wait(attempt.asks_people());
             let renewed = attempt.renew().await;

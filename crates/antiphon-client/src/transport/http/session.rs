@@ -4,9 +4,8 @@ use crate::transport::{
     IncomingNotification, OutgoingRequest, ServerMessage, ServerReply, SessionLink, TransportError,
     TransportErrorKind::{Closed, HttpStatus, Malformed},
     http::{
-        answer,
+        answer::{self, is_unknown_session},
         core::{CookieJar, Core, add_headers},
-        refusal::{self, is_unknown_session},
         resume::{self, ConnectionEnd, Cursor, read_connection},
     },
     session::sort,
@@ -142,12 +141,12 @@ impl Shared {
         let media_type = resume::media_type(&head.headers);
         let limit = self.core.max_response;
         if !head.status.is_success() {
-            let said = refusal::read_body(&head, body, limit).await;
+            let said = answer::read_body(&head, body, limit).await;
             // Some servers answer an unknown session with 400, where the specification demands 404.
             if head.status == StatusCode::BAD_REQUEST && of_session && is_unknown_session(&said) {
                 return Err(self.lose(400));
             }
-            return refusal::parse_refusal(&head, &said, &id);
+            return answer::parse_refusal(&head, &said, &id);
         }
         if opens {
             self.keep_id(&head.headers);
@@ -214,7 +213,7 @@ impl Shared {
                     );
                     return Err(TransportError::new(Closed, text));
                 }
-                Ok(StreamReply::Later(status)) => error = refusal::refused(status, &HeaderMap::new(), b""),
+                Ok(StreamReply::Later(status)) => error = answer::refused(status, &HeaderMap::new(), b""),
                 Err(fault) if fault.is_final() => return Err(fault),
                 Err(fault) => error = fault,
             }
@@ -235,7 +234,7 @@ impl Shared {
         let response = self.send(request).await?;
         let (status, media_type) = (response.status(), resume::media_type(response.headers()));
         if status == StatusCode::BAD_REQUEST && self.id().is_some() {
-            let said = refusal::read_beginning(&media_type, response.into_body()).await;
+            let said = answer::read_beginning(&media_type, response.into_body()).await;
             if is_unknown_session(&said) {
                 self.lost.store(true, Ordering::Relaxed);
             }
@@ -282,7 +281,7 @@ impl Shared {
         // > If the server accepts the input, the server **MUST** return HTTP status code 202 Accepted with no body.
         // Some servers answer 200, or 204, or with a body; the response is not read.
         let (head, body) = response.into_parts();
-        if head.status.is_success() { Ok(()) } else { Err(refusal::read_refused(&head, body).await) }
+        if head.status.is_success() { Ok(()) } else { Err(answer::read_refused(&head, body).await) }
     }
 }
 

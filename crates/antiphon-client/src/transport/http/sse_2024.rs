@@ -7,8 +7,9 @@ use crate::transport::{
     TransportError,
     TransportErrorKind::{Closed, Malformed, TooLarge},
     http::{
+        answer,
         core::{CookieJar, Core, host_of},
-        refusal, resume,
+        resume,
     },
     stdio::StreamTransport,
 };
@@ -66,7 +67,7 @@ impl EventsLink {
         cookies.keep(response.headers());
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
-            return Err(refusal::read_refused(&head, body).await);
+            return Err(answer::read_refused(&head, body).await);
         }
         if resume::media_type(&head.headers) != "text/event-stream" {
             return Err(TransportError::new(Malformed, "the server's answer to GET is no event stream"));

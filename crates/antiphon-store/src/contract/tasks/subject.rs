@@ -1,10 +1,9 @@
 //! The store of tasks under test: two handles to the same rows, and the hand of their clock.
 
-pub(super) use crate::contract::subject::outcome_of;
+pub(super) use crate::contract::outcome_of;
 
 use crate::{
-    blob::BlobDigest,
-    claim::{Owner, RunnerId},
+    claim::{BlobDigest, Owner, RunnerId},
     clock::ManualStoreClock,
     error::{StoreError, StoreErrorKind},
     task::{
