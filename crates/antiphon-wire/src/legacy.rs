@@ -477,8 +477,8 @@ mod tests {
             json!({ "a": 1, "progressToken": 7, "io.modelcontextprotocol/related-task": { "taskId": "t" } });
         assert_eq!(sent["params"]["_meta"], related);
         let params = to_raw_value(&sent["params"]).unwrap();
-        assert_eq!(crate::related_task_of(&params).as_deref(), Some("t"));
-        assert_eq!(crate::related_task_of(&to_raw_value(&json!({ "_meta": {} })).unwrap()), None);
+        assert_eq!(related_task_of(&params).as_deref(), Some("t"));
+        assert_eq!(related_task_of(&to_raw_value(&json!({ "_meta": {} })).unwrap()), None);
     }
 
     fn meta(members: Value) -> Meta {

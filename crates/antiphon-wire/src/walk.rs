@@ -512,7 +512,7 @@ mod tests {
 
     #[derive(Serialize)]
     struct Written {
-        #[serde(serialize_with = "crate::walk::write")]
+        #[serde(serialize_with = "crate::walk::write_text")]
         text: Option<String>,
     }
 
