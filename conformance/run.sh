@@ -8,6 +8,7 @@
 #   ./run.sh --revision R        one revision
 #   ./run.sh --server-url URL    another server, already running (--only and the table work the same)
 #   ./run.sh --client COMMAND    another client
+#   ./run.sh --tier              the suite's own tier check, without the network
 #
 # CONFORMANCE_PROGRAMS  the folder of programs that are built already (default: they are built, in the debug profile)
 set -euo pipefail
@@ -36,4 +37,9 @@ if [ -z "$programs" ]; then
         let text = ""; process.stdin.on("data", (part) => text += part)
             .on("end", () => console.log(JSON.parse(text).target_directory));')/debug
 fi
-exec "$node" runner/main.mjs --programs "$programs" "$@"
+runner=main
+if [ "${1:-}" = --tier ]; then
+    runner=tier
+    shift
+fi
+exec "$node" "runner/$runner.mjs" --programs "$programs" "$@"
