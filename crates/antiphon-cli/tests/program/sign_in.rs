@@ -79,6 +79,58 @@ fn a_person_signs_in_and_out() {
     run(&["whoami", &url]).ends(3, "No sign-in.");
 }
 
+/// Returns an authority, and a folder with a sign-in there whose token is late already.
+fn signed_in(runtime: &tokio::runtime::Runtime) -> (TestAuthority, Scratch) {
+    let authority = runtime.block_on(TestAuthority::start()).unwrap();
+    authority.expire(0);
+    let scratch = Scratch::new();
+    assert_eq!(login(&scratch.path().join("tokens"), &authority.resource()).code, 0);
+    authority.expire(3600);
+    (authority, scratch)
+}
+
+fn renewals(authority: &TestAuthority) -> usize {
+    authority.grants().iter().filter(|grant| **grant == "refresh_token").count()
+}
+
+/// One of the processes renews the token that is late, and all have the new one.
+#[test]
+fn processes_with_one_folder_renew_a_token_once() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (authority, scratch) = signed_in(&runtime);
+    let (url, folder) = (authority.resource(), scratch.path().join("tokens"));
+    let begin = |_| with_tokens(&folder, &["token", &url]).stdout(Stdio::piped()).spawn().unwrap();
+    let processes: Vec<_> = (0..6).map(begin).collect();
+    let mut shown: Vec<_> =
+        processes.into_iter().map(|process| process.wait_with_output().unwrap().stdout).collect();
+    shown.dedup();
+    assert!(shown.len() == 1 && shown[0].starts_with(b"token-"), "{shown:?}");
+    assert_eq!(renewals(&authority), 1);
+}
+
+/// A process that dies between the rotation of the refresh token and its write leaves one that was spent.
+#[test]
+fn a_spent_refresh_token_leads_to_a_new_sign_in() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (authority, scratch) = signed_in(&runtime);
+    let (url, folder) = (authority.resource(), scratch.path().join("tokens"));
+    let run = |arguments: &[&str]| finish(&mut with_tokens(&folder, arguments));
+    let files = |of: &Path| -> Vec<_> {
+        let entries = std::fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .filter(|path| path.is_file())
+            .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+            .collect()
+    };
+    let before = files(&folder);
+    assert_eq!(run(&["token", &url]).code, 0);
+    for (path, bytes) in before {
+        std::fs::write(path, bytes).unwrap();
+    }
+    run(&["token", &url]).fails(3, "antiphon login");
+    assert_eq!((renewals(&authority), login(&folder, &url).code, run(&["token", &url]).code), (2, 0, 0));
+}
+
 #[test]
 fn a_person_signs_in_at_another_device() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
