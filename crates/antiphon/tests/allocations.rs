@@ -97,7 +97,7 @@ fn what_a_call_allocates() {
     check("echo", Tool::new("t", echo), 0, 9);
     check("by hand, leg 1", Tool::new("t", by_hand), 1, 28);
     check("with await, leg 1", Tool::new("t", by_await), 1, 26);
-    check("by hand, leg 2", Tool::new("t", by_hand), 2, 67);
+    check("by hand, leg 2", Tool::new("t", by_hand), 2, 65);
     check("with await, leg 2", Tool::new("t", by_await), 2, 41);
     let wrong: Vec<_> = found_all.iter().filter(|(_, found, expected)| found != expected).collect();
     assert!(wrong.is_empty(), "found, expected: {wrong:?}");
