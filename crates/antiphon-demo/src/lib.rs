@@ -51,7 +51,7 @@ use antiphon::{
     store::CallStore,
 };
 use std::{sync::Arc, time::Duration};
-use tools::{effects, long_work, questions};
+use tools::{charge_once, effects, long_work, questions};
 
 /// Builds the demo server, with the backend that [`Backend::from_env`] returns.
 ///
@@ -134,7 +134,7 @@ fn with_others(builder: ServerBuilder, backend: Backend, build: Build) -> Server
         .tool(questions::pick_file)
         .tool(effects::pay_deposit)
         .tool(effects::deposit_status)
-        .tool(effects::charge_once)
+        .tool(charge_once::charge_once)
         .tool(long_work::load_shedding)
         .tool(questions::ask_the_model)
         .prompt(by_hand::prompt())

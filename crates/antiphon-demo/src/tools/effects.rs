@@ -1,10 +1,9 @@
-//! Tools with an effect: after a resolver has asked, behind a web page, and one that happens once, although the handler runs several
-//! times.
+//! Tools with an effect: after a resolver has asked, and behind a web page.
 
 use crate::backend::{Backend, Operation, PAYMENT_ASK_KEY};
 use antiphon::{
     Error, Form, Result, resolver,
-    server::{Answer, Ctx, State, steps::Attempt},
+    server::{Answer, Ctx, State},
     tool,
 };
 use serde::Deserialize;
@@ -87,41 +86,4 @@ pub(crate) async fn deposit_status(
         Some(user) => format!("The deposit for booking {booking_id} was paid by {user}."),
         None => format!("The deposit for booking {booking_id} has not been paid."),
     })
-}
-
-#[derive(Deserialize, Form)]
-struct ConfirmCharge {
-    /// Charge it?
-    ok: bool,
-}
-
-#[derive(Deserialize, Form)]
-struct Receipt {
-    #[form(title = "Where to send the receipt", format = "email")]
-    email: String,
-}
-
-/// Charges a card that is on file, once, and sends the receipt.
-#[tool(needs(form))]
-pub(crate) async fn charge_once(
-    ctx: &Ctx,
-    /// The amount in euros.
-    #[arg(min = 1, max = 1000)]
-    amount: u32,
-    State(backend): State<Backend>,
-) -> Result<String> {
-    let confirm: ConfirmCharge = ctx.elicit(format!("Charge {amount} EUR to the card on file?")).await?;
-    if !confirm.ok {
-        return Err(Error::user_facing("Nothing was charged."));
-    }
-    // For the answer to the next question, the handler runs again from its top, and the step's recorded result is reused.
-    // If a client sends the same request twice, the step runs twice with one idempotency key, and the provider charges
-    // once.
-    let charge = async |s: Attempt| backend.send(Operation::Charge { amount, key: s.key().to_owned() }).await;
-    ctx.step::<String, _, _>("charge", charge).await?;
-    let sent = match ctx.elicit::<Receipt>("Where should the receipt go?").outcome().await? {
-        Answer::Accept(Receipt { email }) => format!(" The receipt goes to {email}."),
-        Answer::Decline | Answer::Cancel => String::new(),
-    };
-    Ok(format!("Charged {amount} EUR.{sent}"))
 }
