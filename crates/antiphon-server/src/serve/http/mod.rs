@@ -127,8 +127,9 @@ async fn serve(
             }
         }
     }
-    drop(listener);
+    // Tasks know it before a client can: a step that ends from now on is the last one of its leg.
     server.drain();
+    drop(listener);
     let _ = drain.send(true);
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(service.options().drain_timeout, all).await.is_err() {
