@@ -62,7 +62,7 @@ fn make_whole(value: &mut Value) -> bool {
     }
 }
 
-/// Decodes `params` without their `_meta`, as [`decode`](decode) does.
+/// Decodes `params` without their `_meta`, as [`decode`] does.
 ///
 /// # Errors
 /// The path of the member that does not fit, and the reason, for the sender: `params.filters[1].year: invalid type: ..`.

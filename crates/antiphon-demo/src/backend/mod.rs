@@ -228,7 +228,7 @@ pub enum Operation {
     },
     /// Counts the primes in a portion of 1,000 numbers. The result is the number of primes.
     ///
-    /// The operation waits for the [`ComputeHook`](ComputeHook) first.
+    /// The operation waits for the [`ComputeHook`] first.
     Compute {
         /// The index of the portion: it begins at this index times 1,000.
         portion: u32,

@@ -289,7 +289,7 @@ impl Bench {
 
     /// Makes a call through a real [`Client`](crate::client::Client) over the [memory
     /// pair](crate::client::transport::memory::duplex). The client validates answers before it sends them, so an invalid or
-    /// missing answer ends the call. The result has one [`Leg`](Leg) with all asks and no polls.
+    /// missing answer ends the call. The result has one [`Leg`] with all asks and no polls.
     ///
     /// # Panics
     /// If the server cannot be built, or outside of a tokio runtime.
