@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 
 const REVISIONS = "2026-07-28,2025-11-25";
 const TIME = 300_000;
+const POLICIES = ["CHANGELOG", "SECURITY", "CONTRIBUTING", "DEPENDENCY_POLICY", "ROADMAP", "VERSIONING"].map((name) => `${name}.md`);
 const suite = resolve(import.meta.dirname, "../.node/node_modules/@modelcontextprotocol/conformance/dist/index.js");
 const { values: options } = parseArgs({ options: { programs: { type: "string", default: "../target/debug" } } });
 
@@ -39,6 +40,7 @@ for (const [side, { status, passed, total, details }] of [["server", conformance
     const red = status === "pass" ? [] : details.filter(({ passed }) => !passed);
     for (const { scenario, revision } of red) console.log(`     ${revision} ${scenario}`);
 }
-const files = Object.entries(policies.files);
-console.log(`     files: ${files.filter(([, found]) => found).map(([name]) => name).join(", ")}`);
+const missing = POLICIES.filter((name) => !policies.files[name]);
+isGreen &&= missing.length === 0;
+console.log(missing.length === 0 ? `pass files: ${POLICIES.join(", ")}` : `fail files: without ${missing.join(", ")}`);
 process.exit(isGreen ? 0 : 1);

@@ -1,4 +1,4 @@
-//! What a leg has beside its slots and entries: the steps that run, the ends that it comes to because of them, the memory of the
+//! The parts of a leg beside its slots and entries: the steps that run, the ends that it comes to because of them, the memory of the
 //! handler, and observations for a run that must be the same.
 
 use crate::{

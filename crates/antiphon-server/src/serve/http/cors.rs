@@ -1,4 +1,4 @@
-//! What is answered without a token and before the checks of a message: preflights of browsers (CORS, in the Fetch standard), and the
+//! The requests that are answered without a token and before the checks of a message: preflights of browsers (CORS, in the Fetch standard), and the
 //! routes for operators: readiness, liveness and metrics. A load balancer sends neither a token nor the right `Host`.
 
 use crate::{
