@@ -220,6 +220,28 @@ async fn a_recorded_step_behind_a_lookup_is_waited_for() {
     }
 }
 
+/// A machine that is always late: the call ends all the same, while it is.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_always_late_does_not_hold_a_call() {
+    let (world, slow) = (world(), Both { lookups: 200, lookup: 6_000, ..SAME });
+    let (fast, slow) = (server(&world, SHAPES[0], SAME), server(&world, SHAPES[0], slow));
+    let mut call = ToolCall::named("both");
+    call.leg(&fast, Value::Null).await;
+    call.leg(&fast, declined("b")).await;
+    let stopped = async {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::advance(Duration::from_secs(15)).await;
+        }
+    };
+    let (reply, time) = tokio::select! {
+        ended = rest(&mut call, &slow, accepted("a")) => ended,
+        () = stopped => unreachable!("it has no end"),
+    };
+    assert_eq!(reply["error"]["data"]["reason"], "flow_diverged", "{reply}");
+    assert!(time < Duration::from_secs(300), "{time:?}");
+}
+
 /// A process that is stopped again and again for longer than that: the lookups that follow the first one had no time yet.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_was_stopped_waits_again() {
